@@ -135,7 +135,7 @@ EDITED = {
 }
 
 
-@pytest.mark.parametrize("feature", ["blocks", "pinned", "profile", "timeline", "procedures"])
+@pytest.mark.parametrize("feature", ["archive", "blocks", "pinned", "profile", "timeline", "procedures"])
 def test_three_files_at_most_know_a_feature(feature: str) -> None:
     """Beside the feature's own modules, those of features that build on it, and the wires of other products."""
     rooms = "|".join(["compat", *(one.name for one in FEATURES)])

@@ -36,10 +36,11 @@ class Prompts(Resource):
     ) -> PromptAnswer:
         """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
 
-        Give a session, a search, or both. The answer is a dict (`answer["messages"]`) with attributes (`answer.messages`);
-        `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an API: "openai" (`messages`),
-        "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had anything to add. `agent_id` is
-        whose memory blocks are shown, beside those of the user and the namespace; a session that was stored with it need not be asked so.
+        Give a session, a search, or both; `user_id` and `namespace` are whose they are. The answer is a dict (`answer["messages"]`) with
+        attributes (`answer.messages`); `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an
+        API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had
+        anything to add. `agent_id` is whose memory blocks are shown, beside those of the user and the namespace; a session that was
+        stored with it need not be asked so.
         `options` are what features show beside these, each as its model or a mapping, such as `profile={"tokens": 300}`;
         `models.features.prompt_options` lists them and says what each shows.
         """
@@ -57,6 +58,8 @@ class Prompts(Resource):
         if session_id is not None:
             session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}
             body["session"] = {key: value for key, value in session.items() if value is not None}
+        else:
+            body |= {key: value for key, value in scope.items() if value is not None}
         if isinstance(long_term_search, bool):
             body["long_term_search"] = long_term_search
         elif long_term_search is not None:

@@ -209,6 +209,17 @@ async def test_a_rebuild_gives_the_same_and_an_erasure_leaves_nothing(trainer: t
     assert not (await program.api.profile.moves("emil")).moves
 
 
+async def test_a_prompt_without_a_session_is_of_the_user_that_the_client_names(trainer: tuple[Trainer, bool]) -> None:
+    program, _ = trainer
+    for user, said in (("iris", HOME), ("jack", INPUTS[4])):
+        await program.log(user, [said])
+    await program.profile_when("iris", lambda p: p.dynamic or p.static, "what Iris said")
+    answer = await program.api.prompts.render("What hurts after push-ups?", user_id="iris", long_term_search=True, profile={"tokens": 300})
+    shown = str(answer.messages[:-1])
+    assert "home" in shown, "the profile, too"
+    assert "shoulder" not in shown, "nobody else's"
+
+
 async def test_a_model_reads_the_profile_by_a_tool(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     await program.log("flo", [HOME])

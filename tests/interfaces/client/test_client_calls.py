@@ -338,6 +338,7 @@ def test_a_prompt_is_scoped_by_the_default_namespace() -> None:
     assert "namespace" not in search, "the caller's object must not change"
     assert body(sent(PLAIN.prompts.render("q", namespace="own", long_term_search={}))) == {
         "query": "q",
+        "namespace": "own",
         "long_term_search": {"namespace": {"eq": "own"}},
     }
     assert body(sent(PLAIN.prompts.render("q", long_term_search=True))) == {"query": "q", "long_term_search": True}

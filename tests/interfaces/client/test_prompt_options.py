@@ -77,6 +77,15 @@ async def test_options_are_sent_as_given(client: Callable[[httpx.MockTransport],
 
 
 @pytest.mark.parametrize("client", RENDERS)
+async def test_whose_prompt_it_is_is_sent_with_a_session_and_without(client: Callable[[httpx.MockTransport], Any]) -> None:
+    whose = {"user_id": "ada", "namespace": "work"}
+    (sent,) = await rendered(client, **whose)
+    assert sent == {"query": "q", "long_term_search": True, **whose}
+    (sent,) = await rendered(client, session_id="s", **whose)
+    assert sent == {"query": "q", "long_term_search": True, "session": {"session_id": "s", **whose}}
+
+
+@pytest.mark.parametrize("client", RENDERS)
 async def test_an_option_that_nobody_knows_is_refused_as_any_unknown_argument(client: Callable[[httpx.MockTransport], Any]) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
         await rendered(client, profil={"tokens": 100})
