@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from agent_memory_client.models import Condition
 MAX_DEPTH = 8
 ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
 _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
+_PARTS = frozenset({"contains", "icontains"})
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 _METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "nin": "none", **{name: name for name in _BOUNDS}}
 _METADATA_KEY = "metadata."
@@ -33,6 +34,29 @@ def condition_of(filters: object) -> Condition | None:
         return Condition.model_validate(joined)
     except ValidationError as error:
         raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+
+
+def categories_in_part(filters: object) -> bool:
+    """Whether filters ask for categories by a part of their names."""
+    if isinstance(filters, Mapping):
+        asked = filters.get("categories")
+        return (isinstance(asked, Mapping) and not _PARTS.isdisjoint(asked)) or any(map(categories_in_part, filters.values()))
+    return isinstance(filters, list) and any(map(categories_in_part, filters))
+
+
+def whole_categories(filters: Any, names: Sequence[str]) -> Any:
+    """Filters that name, of the categories that there are, all that have the part which is asked for; `icontains` whatever the case."""
+    if isinstance(filters, list):
+        return [whole_categories(part, names) for part in filters]
+    if not isinstance(filters, Mapping):
+        return filters
+    asked = filters.get("categories")
+    spelt = {key: whole_categories(value, names) for key, value in filters.items()}
+    if isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("contains"), str):
+        spelt["categories"] = {"in": [part, *(name for name in names if part in name and name != part)]}
+    elif isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("icontains"), str):
+        spelt["categories"] = {"in": [part, *(name for name in names if part.lower() in name.lower() and name != part)]}
+    return spelt
 
 
 def only_entities(filters: object) -> dict[str, str] | None:

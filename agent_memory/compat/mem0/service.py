@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
-from agent_memory.compat.mem0.filters import condition_of
+from agent_memory.compat.mem0.filters import categories_in_part, condition_of, whole_categories
 from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
@@ -109,7 +109,7 @@ class Mem0Service:
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
         """The memories that fit a question, the best first."""
-        selection = self._selection(request)
+        selection = await self._selection(request)
         values: dict[str, Any] = {
             **selection,
             "text": request.query,
@@ -143,7 +143,7 @@ class Mem0Service:
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
         """A page of memories, the newest first, and how many there are on all pages."""
         size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
-        body = {**self._selection(request), "limit": size, "offset": (request.page - 1) * size}
+        body = {**await self._selection(request), "limit": size, "offset": (request.page - 1) * size}
         listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(body))
         return [fields_of(memory_answer(hit), request.fields) for hit in listed.memories], listed.total
 
@@ -276,8 +276,12 @@ class Mem0Service:
             selection["filter"] = _NO_ANSWER
         return selection
 
-    def _selection(self, request: ListRequest) -> dict[str, Any]:
-        given = (request.filters, request.entities(), request.own_filters())
+    async def _selection(self, request: ListRequest) -> dict[str, Any]:
+        filters = request.filters
+        if categories_in_part(filters):
+            rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
+            filters = whole_categories(filters, [category.name for category in rules.categories])
+        given = (filters, request.entities(), request.own_filters())
         if not any(given):
             # A caller that forgot to say whose would be shown everybody's.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")

@@ -94,6 +94,26 @@ async def test_a_wildcard_means_what_has_one(api: httpx.AsyncClient, user: str) 
     assert bees["metadata"] == {"kind": "hobby"}
 
 
+async def test_a_part_of_a_category_s_name_is_enough(api: httpx.AsyncClient, user: str) -> None:
+    """`contains` and `icontains` of categories mean a part of the name, as Mem0's pages say, wherever in the filters they stand."""
+    project = "/api/v1/orgs/organizations/default/projects/mem0/"
+    described = [{"race_goals": "Goals for races and target times, such as a marathon"}, {"injuries": "Pain, such as a knee that hurts"}]
+    await call(api, "PATCH", project, {"custom_categories": described})
+    await stored(api, "I want to run a marathon in under 4 hours", user_id=user)
+    await stored(api, "My knee hurts when I run downhill", user_id=user)
+    goal, knee = ["I want to run a marathon in under 4 hours"], ["My knee hurts when I run downhill"]
+    for asked, wanted in (
+        ({"contains": "goal"}, goal),
+        ({"contains": "Goal"}, []),
+        ({"icontains": "GOAL"}, goal),
+        ({"contains": "injuries"}, knee),
+    ):
+        assert await listed(api, {"AND": [{"user_id": user}, {"categories": asked}]}) == wanted
+    assert await listed(api, {"AND": [{"user_id": user}, {"NOT": {"categories": {"contains": "goal"}}}]}) == knee
+    assert await listed(api, {"OR": [{"AND": [{"user_id": user}, {"categories": {"contains": "goal"}}]}, {"user_id": "nobody"}]}) == goal
+    await call(api, "PATCH", project, {"custom_categories": []})
+
+
 async def test_what_is_listed_is_found(api: httpx.AsyncClient, user: str) -> None:
     """A program that waits until its memory is listed finds it by meaning at once."""
     for number in range(10):
