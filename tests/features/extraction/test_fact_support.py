@@ -187,6 +187,14 @@ def test_numbers_are_read_in_words_and_digits() -> None:
 
 
 @pytest.mark.parametrize(
+    "day",
+    ["le 1er octobre", "el 1.º de enero", "16 мая", "1-го мая", "5 maja", "16 Mayıs", "5월 16일", "16 मई", "16 مايو", "dia 1º de maio"],
+)
+def test_days_of_months_are_dates_in_every_language(day: str) -> None:
+    assert {number.kind for number in numbers(day)} == {"date"}
+
+
+@pytest.mark.parametrize(
     ("text", "rest"),
     [
         ('she said "see you tomorrow", yesterday', "she said  , yesterday"),

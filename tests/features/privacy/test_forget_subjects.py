@@ -35,6 +35,11 @@ MEANT = [
     ("der Code für das Tor", "Der Code für das Tor ist 4471."),
     ("mi cita con el dentista", "Mi cita con el dentista es el lunes."),
     ("le code pour la porte", "Le code pour la porte est 4471."),
+    ("my bike lock combination", "The combination of my bike lock is 5590."),
+    ("my gym locker code", "The code for my gym locker is 11."),
+    ("the number of my locker", "My locker number at work is 318."),
+    ("le mot de passe du wifi", "Le mot de passe du wifi de mon chalet est edelweiss77."),
+    ("la clave de la caja fuerte", "La clave de la caja fuerte del banco es 123."),
 ]
 POSSIBLE = [
     ("my brother's falcons", "Anna's brother keeps falcons."),
@@ -57,6 +62,8 @@ POSSIBLE = [
     ("my sister Anna", "My sister met Anna in Graz."),
     ("my sister Anna", "My sister is Anna's boss."),
     ("mi exnovio Rodrigo", "Mi exnovio conoce a Rodrigo."),
+    ("my email address", "My brother's email has an address of 5 words."),
+    ("my home address", "My address book is at home."),
 ]
 
 
