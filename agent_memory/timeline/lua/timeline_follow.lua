@@ -24,7 +24,7 @@ end
 -- A timeline of no events is none of its user's. One that a former version wrote does not know its user (u).
 local function drop_empty(owner, base)
   local user_key = redis.call('HGET', base, 'u')
-  if redis.call('HLEN', base) > (user_key and 2 or 1) or redis.call('HEXISTS', base, 'o') == 0 then return end
+  if redis.call('HLEN', base) > redis.call('HEXISTS', base, 'o') + redis.call('HEXISTS', base, 'u') then return end
   redis.call('DEL', base)
   if user_key then redis.call('HDEL', root .. 'tlu:' .. user_key, owner) end
 end
