@@ -22,7 +22,7 @@ _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
 _MARKS = ("?", "？", "؟")
 _CALL = re.compile(r"[^,，、،.!?:;。！？]{1,24}(?:[,，、،] ?|! |！)")
 _CALL_TOKENS = 4
-_ANNOUNCING = re.compile(r"\s{0,3}[:：–—-]\s{0,3}")
+_ANNOUNCING = frozenset(":：–—-")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
 _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
 
@@ -121,7 +121,7 @@ class _Requests:
         """What stands behind a word that announces it and a colon, in whatever language: "Remember: ich bin Linkshänder"."""
         m = None if self.announced is None else self.announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
-        if not 0 < count < len(said) or _ANNOUNCING.fullmatch(text, said[count - 1].end, said[count].start) is None:
+        if not 0 < count < len(said) or text[said[count - 1].end : said[count].start].strip() not in _ANNOUNCING:
             return None
         return text[said[count].start :].strip(_EDGES)
 
