@@ -118,6 +118,10 @@ async def know(face: Face, user: str, word: str) -> None:
     lasts = record(f"was in Rome with the {word} from 3 May to 9 June 2023", f"{user}-f8", memory_type=MemoryTypeEnum.EPISODIC, **where)
     ahead = record(f"gives the {word} away", f"{user}-f9", event_date=datetime.now(UTC) + timedelta(days=40), **where)
     await face.rig.rt[MemoryService].store(SCOPE, [lasts, ahead])
+    # What recurs is static, until it has been silent for long.
+    for days in (6, 4, 2):
+        again = record("practises at noon", f"{user}-r{days}", created_at=datetime.now(UTC) - timedelta(days=days), **where)
+        await face.rig.rt[MemoryService].store(SCOPE, [again])
     await face.ok("PUT", "/v1/blocks/human", params=where, json={"value": f"plays the {word}", "description": "Who it is."})
     await face.ok("PATCH", "/v1/blocks/human", params=where, json={"operation": "append", "content": f"and no other than the {word}"})
     await face.ok("POST", "/v1/blocks/human/attach", params=where, json={"user_id": user, "agent_id": "coach"})

@@ -20,6 +20,7 @@ from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
+from agent_memory.profile.store import ProfileOwner, ProfileStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
@@ -43,6 +44,9 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     await fill(face, ANN, "trombone")
     await fill(face, BOB, "zither")
     before, other = await picture(face), await picture(face, BOB)
+    # A profile is being made anew when its user is erased.
+    owner = ProfileOwner(SCOPE.tenant, "home", ANN)
+    await face.rig.rt[ProfileStore].clear(owner.name, owner.user_key, keeps_moves=True)
     assert empty_key_spaces(await face.rig.raw_keys()) == []
     lines = await face.lines()
     assert b"zither" not in b"".join(lines)
