@@ -26,7 +26,6 @@ from agent_memory.recall.service import RecallService
 from agent_memory.runtime import Readiness, Runtime
 from agent_memory.sessions.service import SessionAnswer, SessionService
 from agent_memory.storage.outbox import Backlog
-from agent_memory.views.service import ViewService
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesResponse,
@@ -36,6 +35,7 @@ from agent_memory_client.models import (
     SessionListResponse,
     WorkingMemoryResponse,
 )
+from tests.support.registration import registrations
 
 
 class _Server(uvicorn.Server):
@@ -150,8 +150,8 @@ _SERVICES: dict[type[Any], str] = {
     RecallService: "recall",
     RetentionService: "forgetting",
     DuplicateService: "compaction",
-    ViewService: "views",
     OperationService: "operations",
+    **{service: name for one in registrations() for service, name in one.recorded.items()},
 }
 
 

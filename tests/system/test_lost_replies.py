@@ -17,6 +17,7 @@ from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.lua_files import load, lua_names
 from tests.support.api import serving
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, Rig
 from tests.system.conftest import MakeChat, MakeProxied
 from tests.system.faults.pictures import finished, picture, texts
@@ -90,11 +91,11 @@ def _counters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lost_at", range(3))
 async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
-    """The claim of the key, the write, the keeping of the answer: messages without ids and views are made once, by the server's own ids."""
+    """The claim of the key, the write, the keeping of the answer: what has no id is made once, by the server's own."""
     message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("/v1/working-memory/s/messages", {"messages": [message, message]}),
-        ("/v1/summary-views", {"source": "long_term", "name": "one"}),
+        *((path, body) for one in registrations() for path, body, _, _ in one.keyed_writes),
     ]
     async with (
         make_proxied(REQUEST_TIMEOUT_SECONDS=0.5) as (rig, proxy),
@@ -118,7 +119,8 @@ async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost
             again = await http.post(path, json=body, headers=headers)
             assert (first.status_code in (200, 503), again.status_code) == (True, 200), again.text
         assert (await http.get("/v1/working-memory/s")).json()["messages"][2:] == []
-        assert [one["name"] for one in (await http.get("/v1/summary-views")).json()] == ["one"]
+        for path, _, shown, wanted in (write for one in registrations() for write in one.keyed_writes):
+            assert shown((await http.get(path)).json()) == wanted
 
 
 # Those that only read.

@@ -385,6 +385,7 @@ class MigrationService:
 
     async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         values = view_of(item.document or b"")
+        self._want_summaries()
         counts = report.counts[OldKind.VIEW.value]
         for summaries in self._summaries:
             try:
@@ -395,9 +396,14 @@ class MigrationService:
             counts.there += not fresh
         return 0
 
+    def _want_summaries(self) -> None:
+        if not self._summaries:
+            raise UnmovableRecord("this server keeps no summary views")
+
     async def _move_partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         notes: list[str] = []
         values = partition_of(item.document or b"", notes)
+        self._want_summaries()
         counts = report.counts[OldKind.PARTITION.value]
         for summaries in self._summaries:
             try:

@@ -10,7 +10,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
 from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.transfer.archived_server.progress import MoveStore
-from agent_memory.views.store import ViewStore
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, Rig
 
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
@@ -26,7 +26,7 @@ async def move(rig: Rig, url: str, told: OnProgress | None = None, prefixes: Old
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Everything that stands in a rig: memories, their vectors' owners, sessions, views and partitions."""
+    """Everything that stands in a rig: memories, their vectors' owners, sessions, and what features took in."""
     shown: dict[str, Any] = {}
     for one in await rig.stored():
         # A memory without any time of its own got that of the move.
@@ -40,9 +40,8 @@ async def picture(rig: Rig) -> dict[str, Any]:
         shown[f"session {ref}"] = (state.context, state.data, state.memories, state.strategy, state.ttl_seconds, state.client_tokens, body)
         if ref.session_id not in UNDATED:
             shown[f"times of {ref}"] = (state.created_at, state.updated_at, state.last_accessed)
-    for view in await rig.rt[ViewStore].load_views(SCOPE):
-        shown[f"view {view.id}"] = view
-        shown[f"partitions of {view.id}"] = await rig.rt[ViewStore].load_partitions(SCOPE, view.id)
+    for one in registrations():
+        shown |= await one.show_moved(rig)
     return shown
 
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 from ulid import ULID
 
+from tests.support.registration import registrations
+
 BEGIN = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
-VIEW = "01JNVIEW0000000000000000AA"
 PLACES = ("Lisbon", "Oslo", "Kyoto", "Quito", "Accra", "Perth", "Turin", "Galway")
 THINGS = ("a bicycle", "two cats", "a telescope", "an old piano", "a sailing boat", "bees", "a vineyard")
 
@@ -117,7 +117,8 @@ async def fill(client: Redis, texts: dict[str, NDArray[np.float32]]) -> Left:
     await _regular_memories(client, left, texts)
     await _odd_memories(client, left)
     await _sessions(client, left)
-    await _views(client)
+    for one in registrations():
+        left.skipped |= await one.fill_moved(client)
     async with client.pipeline(transaction=False) as pipe:
         for number in range(2):
             pipe.set(f"auth_token:$2b$12${number:053d}", json.dumps({"description": "ci", "token_hash": "$2b$12$…"}))
@@ -251,19 +252,3 @@ async def _sessions(client: Redis, left: Left) -> None:
     left.sessions[None, None, "bare"] = {"messages": [], "data": {}, "context": None}
     left.sessions[None, None, "numbers"] = {"messages": [], "data": {"value": [1]}, "context": None, "ttl_seconds": None}
     left.sessions[None, None, "lines"] = {"data": {}, "context": None}
-
-
-async def _views(client: Redis) -> None:
-    view = {"id": VIEW, "name": "friends", "source": "long_term", "group_by": ["user_id"], "filters": {"namespace": "work"}}
-    view |= {"time_window_days": 30, "continuous": False, "prompt": None, "model_name": None}
-    async with client.pipeline(transaction=False) as pipe:
-        pipe.sadd("summary_view:index", VIEW, "gone")
-        pipe.set(f"summary_view:{VIEW}:config", json.dumps(view))
-        pipe.set("summary_view:wrong:config", json.dumps({"id": "wrong", "source": "long_term", "group_by": ["colour"]}))
-        for user in ("ada", "ben"):
-            part = {"view_id": VIEW, "group": {"user_id": user}, "summary": f"About {user}.", "memory_count": 3}
-            part |= {"computed_at": "2025-03-01T10:00:00Z"}
-            pipe.set(f"summary_view:{VIEW}:summary:{quote(f'user_id={user}')}", json.dumps(part))
-        lost = {"view_id": "gone", "group": {}, "summary": "?", "memory_count": 1, "computed_at": "2025-03-01T10:00:00Z"}
-        pipe.set("summary_view:gone:summary:", json.dumps(lost))
-        await pipe.execute()

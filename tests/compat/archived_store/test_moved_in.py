@@ -17,9 +17,10 @@ from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryNotFo
 from agent_memory_client.filters import Namespace, UserId
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import UNDATED, content_of
-from tests.compat.archived_store.old_server import VIEW, memory
+from tests.compat.archived_store.old_server import memory
 from tests.support.cli import agent_memory
 from tests.support.processes import start
+from tests.support.registration import registrations
 from tests.support.stack import stack
 from tests.support.waiting import settled, wait_until
 
@@ -168,12 +169,9 @@ async def test_a_session_keeps_the_life_it_has_left(redis_url: str, prefix: str,
     assert stays == -1
 
 
-async def test_views_and_their_partitions_come_along(client: MemoryAPIClient) -> None:
-    view = await client.get_summary_view(VIEW)
-    assert view is not None
-    assert (view.name, view.group_by, view.filters, view.time_window_days) == ("friends", ["user_id"], {"namespace": "work"}, 30)
-    found = await client.list_summary_view_partitions(VIEW)
-    assert {one.group["user_id"]: one.summary for one in found} == {"ada": "About ada.", "ben": "About ben."}
+async def test_what_features_take_in_comes_along(client: MemoryAPIClient) -> None:
+    for one in registrations():
+        await one.check_moved(client)
 
 
 async def test_what_was_skipped_is_not_there(client: MemoryAPIClient) -> None:

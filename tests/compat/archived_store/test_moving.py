@@ -20,12 +20,12 @@ from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes
 from agent_memory.transfer.archived_server.migration import Report
-from agent_memory.views.service import ViewService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
-from tests.compat.archived_store.old_server import VIEW, at, hashed, memory, session
+from tests.compat.archived_store.old_server import at, hashed, memory, session
 from tests.support.lookalike import Lookalike
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, MakeRig, Rig
 
 pytestmark = pytest.mark.slow
@@ -156,7 +156,7 @@ async def test_the_report_accounts_for_every_record(old_redis: OldRedis, whole: 
         assert counts.read == counts.written + counts.merged + counts.there + counts.deleted_here + counts.other + counts.skipped
     assert report.counts["memory"].written == len(left.memories)
     assert report.counts["session"].written == len(left.sessions)
-    assert {(one.kind, one.id) for one in report.skipped} == left.skipped | {("view", "wrong:config"), ("partition", "gone:summary:")}
+    assert {(one.kind, one.id) for one in report.skipped} == left.skipped
     assert all(one.reason for one in [*report.skipped, *report.changed])
     assert report.tokens == 2
     assert {record.id for record in await rig.stored()} == set(left.memories)
@@ -243,7 +243,8 @@ async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, ri
     await rig.rt[MemoryService].delete(SCOPE, [deleted])
     await rig.append("talk-1", "said here", user_id="ada")
     await rig.rt[SessionService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
-    await rig.rt[ViewService].delete_view(SCOPE, VIEW)
+    for one in registrations():
+        await one.delete_moved(rig)
     wanted = await picture(rig)
     report = await move(rig, old_redis.url)
     assert differences(await picture(rig), wanted) == []

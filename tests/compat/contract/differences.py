@@ -7,9 +7,12 @@ ask for more: every keyword that narrows what a caller may send is a difference.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from agent_memory.features import FEATURES
 
 CONTRACT: dict[str, Any] = json.loads((Path(__file__).parent / "contract.json").read_text("utf-8"))
 
@@ -22,7 +25,48 @@ NARROWING = (
 RENAMED = {"Body_forget_endpoint_v1_long_term_memory_forget_post": "ForgetRequest"}
 """Schemas whose name the framework made up: names of schemas are not on the wire."""
 
+OWNERS = {
+    "/v1/working-memory": "sessions",
+    "/v1/long-term-memory": "memories",
+    "/v1/memory/prompt": "recall",
+    "/v1/summary-views": "views",
+    "/v1/tasks": "views",
+}
+"""The features that serve the contract's operations, by how their paths begin. What a server does not have is not asked of it."""
+
 Schema = Mapping[str, Any]
+
+
+def owner_of(path: str) -> str | None:
+    """The feature of an operation, None for one that needs none."""
+    return next((feature for beginning, feature in OWNERS.items() if path.startswith(beginning)), None)
+
+
+def operations(*, left_out: bool = False) -> list[Schema]:
+    """The contract's operations that the announced features must serve, or those of features that are not announced."""
+    announced = {None, *(feature.name for feature in FEATURES)}
+    return [one for one in CONTRACT["operations"] if (owner_of(one["path"]) not in announced) == left_out]
+
+
+def is_left_out(line: str) -> bool:
+    """Whether a difference speaks of an operation that is left out, or of a schema that only those need."""
+    place = line.partition(": ")[0]
+    schemas = _named(operations(left_out=True)) - _named(operations())
+    return place in {_place(one) for one in operations(left_out=True)} or place.partition(".")[0] in schemas
+
+
+def _place(operation: Schema) -> str:
+    return f"{operation['method']} {operation['path']}"
+
+
+def _named(value: Any) -> set[str]:
+    """The schemas that are named in a part of the contract, and those that they name."""
+    names, waiting = set[str](), [value]
+    while waiting:
+        for name in set(re.findall(r"\w+", json.dumps(waiting.pop()))) & CONTRACT["schemas"].keys() - names:
+            names.add(name)
+            waiting.append(CONTRACT["schemas"][name])
+    return names
 
 
 def differences(document: Schema) -> set[str]:
@@ -32,8 +76,8 @@ def differences(document: Schema) -> set[str]:
 
 
 def _differences(document: Schema) -> Iterator[str]:
-    for wanted in CONTRACT["operations"]:
-        place = f"{wanted['method']} {wanted['path']}"
+    for wanted in operations():
+        place = _place(wanted)
         found = document["paths"].get(wanted["path"], {}).get(wanted["method"].lower())
         if found is None:
             yield f"{place}: missing"
@@ -43,6 +87,8 @@ def _differences(document: Schema) -> Iterator[str]:
     schemas = document["components"]["schemas"]
     sent = _reachable_from_requests(document)
     for name, wanted in CONTRACT["schemas"].items():
+        if is_left_out(name):
+            continue
         found = schemas.get(RENAMED.get(name, name))
         if found is None:
             yield f"{name}: missing"

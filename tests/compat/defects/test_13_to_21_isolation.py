@@ -25,6 +25,7 @@ from agent_memory.memories.duplicates import routes
 from agent_memory_client import create_memory_client
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
+from tests.support.registration import registrations
 from tests.support.rig import Rig, gathered, open_rig
 
 OPERATOR = "operator-of-the-defects"
@@ -182,9 +183,7 @@ async def test_18_a_key_opens_what_it_is_for(server: Server, name: str) -> None:
     place = {"namespace": name, "user_id": "hal"}
     await server.store({"id": name, "text": "Hal fears heights", **place})
     await server.say(name, "Hal is home", **place)
-    view = {"name": name, "source": "long_term", "group_by": ["user_id"], "filters": {"namespace": name}}
-    view_id = _ok(await server.http.post("/v1/summary-views", json=view))["id"]
-    task = _ok(await server.http.post(f"/v1/summary-views/{view_id}/run", json={}))["id"]
+    of_features = [await one.prepare_stranger(server.http, name) for one in registrations()]
     operation = _ok(await server.http.get("/v1/operations", params={"kind": "session"}))["operations"][0]["id"]
     attempts: list[tuple[str, str, dict[str, Any] | None]] = [
         ("GET", f"{MEMORIES}{name}", None),
@@ -195,11 +194,9 @@ async def test_18_a_key_opens_what_it_is_for(server: Server, name: str) -> None:
         ("GET", f"{SESSIONS}{name}?namespace={name}&user_id=hal", None),
         ("DELETE", f"{SESSIONS}{name}?namespace={name}&user_id=hal", None),
         ("DELETE", "/v1/users/hal", None),
-        ("GET", f"/v1/tasks/{task}", None),
         ("GET", f"/v1/operations/{operation}", None),
         ("DELETE", f"/v1/operations/{operation}", None),
-        ("DELETE", f"/v1/summary-views/{view_id}", None),
-        ("POST", f"/v1/summary-views/{view_id}/partitions/run", {"group": {"user_id": "hal"}}),
+        *(attempt for more, _ in of_features for attempt in more),
         ("POST", "/v1/auth/tokens", {"role": "admin"}),
     ]
     keys = [await server.key(users=["ivy"]), await server.key(namespaces=[f"{name}-2"]), await server.key(tenant=name, role="write")]
@@ -219,7 +216,8 @@ async def test_18_a_key_opens_what_it_is_for(server: Server, name: str) -> None:
     assert _ok(await server.http.get(f"{MEMORIES}{name}"))["text"] == "Hal fears heights"
     kept = _ok(await server.http.get(f"{SESSIONS}{name}", params=place))
     assert [message["content"] for message in kept["messages"]] == ["Hal is home"]
-    assert _ok(await server.http.get(f"/v1/summary-views/{view_id}"))["id"] == view_id
+    for path in (path for _, paths in of_features for path in paths):
+        assert (await server.http.get(path)).status_code == 200, "it is still there"
 
 
 async def test_19_mcp_asks_for_a_key_and_concurrent_calls_keep_to_their_namespaces(server: Server, name: str) -> None:

@@ -13,6 +13,7 @@ from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.compat.defects.conftest import Space, ago
 from tests.support.api import serving
+from tests.support.registration import registrations
 from tests.support.waiting import wait_until
 from tests.system.conftest import through
 from tests.system.faults.proxy import Proxy
@@ -137,8 +138,7 @@ async def test_27_a_failure_is_told_and_never_looks_like_nothing(redis_url: str)
             ("POST", "/v1/long-term-memory/search", {"text": "hello"}),
             ("POST", "/v1/memory/prompt", {"query": "hello", "long_term_search": True}),
             ("POST", "/v1/long-term-memory/forget", {"policy": {"max_age_days": 1}}),
-            ("GET", "/v1/summary-views", None),
-            ("GET", "/v1/tasks/t", None),
+            *((method, path, body) for one in registrations() for method, path, _, body in one.searches),
         ]
         for method, path, body in calls:
             answer = await client.request(method, path, json=body)

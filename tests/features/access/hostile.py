@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.records import message_memory_id
+from tests.support.registration import registrations
 
 TIME = "2026-01-01T00:00:00Z"
 
@@ -43,13 +44,13 @@ class Ids:
     user: str
     namespace: str
     memory: str
-    view: str
-    task: str
     operation: str
     token: str
     procedure: str = "p"
     change: str = "c"
     batch: str = "b"
+    made: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What else the server gave, by what it is."""
 
     @property
     def s(self) -> str:
@@ -90,10 +91,7 @@ def exported(i: Ids, user: str) -> bytes:
         {"kind": "waiting", "session_id": f"{i.session}~~", "messages": [], "memories": [record, record | {"id": "m-aside"}]},
         {"kind": "rules", "namespace": "work", "rules": {}},
         {"kind": "item", "namespace": "work", "path": ["secrets"], "key": "tea", "value": {"text": "mine"}},
-        {
-            "kind": "summary",
-            "partition": {"view_id": i.view, "group": {"user_id": user, "namespace": "work"}, "memory_count": 1, "summary": "mine"},
-        },
+        *(line for one in registrations() for line in one.forged_lines(i, user)),
         {
             "kind": "procedure",
             "procedure": {"id": i.procedure, "when_to_use": "secret tea", "steps": ["mine"], "version": 9, "created_at": TIME}
@@ -179,7 +177,7 @@ def _q(text: str) -> str:
 
 BLOCKS = "/v1/blocks"
 CHANGES, ITEMS = "/v1/changes", "/v1/items"
-SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
+SESSIONS, MEMORIES, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/auth/tokens"
 PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
 
@@ -278,19 +276,6 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", f"{MEMORIES}purge", {"user_id": "ana", "dry_run": "false"}, {"source_class": ["client"]}),
     ],
     "compact_long_term_memories_endpoint_v1_long_term_memory_compact_post": lambda i: [("POST", f"{MEMORIES}compact", i.where, None)],
-    "list_summary_views_endpoint_v1_summary_views_get": lambda i: [("GET", VIEWS, {}, None)],
-    "create_summary_view_v1_summary_views_post": lambda i: [
-        ("POST", VIEWS, {}, {"name": i.user[:50], "source": "long_term", "group_by": ["user_id"], "filters": {"namespace": i.namespace}})
-    ],
-    "get_summary_view_v1_summary_views__view_id__get": lambda i: [("GET", f"{VIEWS}/{_q(i.view)}", {}, None)],
-    "delete_summary_view_endpoint_v1_summary_views__view_id__delete": lambda i: [("DELETE", f"{VIEWS}/{_q(i.view)}", {}, None)],
-    "run_summary_view_partition_v1_summary_views__view_id__partitions_run_post": lambda i: [
-        ("POST", f"{VIEWS}/{_q(i.view)}/partitions/run", {}, {"group": group}) for group in (i.where, ANA, {"user_id": "ana"})
-    ],
-    "list_summary_view_partitions_v1_summary_views__view_id__partitions_get": lambda i: [
-        ("GET", f"{VIEWS}/{_q(i.view)}/partitions", query, None) for query in ({}, i.where, {"user_id": "ana"})
-    ],
-    "run_summary_view_full_v1_summary_views__view_id__run_post": lambda i: [("POST", f"{VIEWS}/{_q(i.view)}/run", {}, {"task_id": i.task})],
     "get_extraction_rules_v1_extraction_rules_get": lambda i: [
         ("GET", "/v1/extraction-rules", query, None) for query in (i.where, {}, {"user_id": "ana"})
     ],
@@ -337,7 +322,6 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         )
         for where in item_owners(i)
     ],
-    "get_task_status_v1_tasks__task_id__get": lambda i: [("GET", f"/v1/tasks/{_q(i.task)}", {}, None)],
     "list_operations": lambda i: [("GET", "/v1/operations", {"limit": 100}, None)],
     "get_operation": lambda i: [("GET", f"/v1/operations/{_q(i.operation)}", {}, None)],
     "drop_operation": lambda i: [("DELETE", f"/v1/operations/{_q(i.operation)}", {}, None)],
@@ -472,6 +456,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         for name in ("brew", i.memory)
         for owner in (i.where, ANA)
     ],
+    **{name: cases for one in registrations() for name, cases in one.attacks.items()},
     # These know of no tenant.
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],

@@ -36,6 +36,7 @@ from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import Forgeries
 from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, hostile
 from tests.features.access.tool_cases import TOOL_CASES
+from tests.support.registration import Send, registrations
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
@@ -53,6 +54,8 @@ class Field:
     victim: httpx.AsyncClient
     attackers: list[httpx.AsyncClient]
     ids: dict[str, str]
+    made: dict[str, str]
+    """What features gave ids to that have a registration of their own."""
     guarded: Guarded
     clients: list[MemoryAPIClient]
     blocking: list[SyncMemoryAPIClient]
@@ -61,6 +64,13 @@ class Field:
 def _ok(answer: httpx.Response) -> Any:
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def _sender(client: httpx.AsyncClient) -> Send:
+    async def send(method: str, path: str, **more: Any) -> Any:
+        return _ok(await client.request(method, path, **more))
+
+    return send
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +96,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     _ok(await victim.put("/v1/profile/schema", params={"namespace": "work"}, json=schema))
     item = {"path": ["secrets"], "key": "tea", "value": {"text": f"{MARK} is my secret tea"}}
     _ok(await victim.put("/v1/items", params=WHERE, json=item))
-    # What a view is called and grouped by is for everybody in the tenant; what is in its groups is not.
-    view = {"name": "per user", "source": "long_term", "group_by": ["user_id", "namespace"]}
-    view_id = _ok(await victim.post("/v1/summary-views", json=view))["id"]
-    _ok(await victim.post(f"/v1/summary-views/{view_id}/partitions/run", json={"group": WHERE}))
-    task = _ok(await victim.post(f"/v1/summary-views/{view_id}/run", json={"task_id": "shared"}))["id"]
+    made = {name: value for one in registrations() for name, value in (await one.fill_victim(_sender(victim), WHERE)).items()}
     procedure = {"when_to_use": f"{MARK} makes secret tea", "steps": [f"boil {MARK}"], **WHERE}
     procedure_id = _ok(await victim.post("/v1/procedures", json=procedure))["id"]
     _ok(await victim.post("/v1/tools/memory", json={"tool": "brew", "arguments": {"leaf": MARK}, **WHERE}))
@@ -113,7 +119,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         await guarded.caller("victim", "write", namespaces=["Work"]),
         await guarded.caller("victim", "write", agents=["robot"], users=["Ana"]),
     ]
-    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"], "procedure": procedure_id}
+    ids = {"operation": operation, "token": key["id"], "procedure": procedure_id}
     clients: list[MemoryAPIClient] = []
     blocking: list[SyncMemoryAPIClient] = []
     bridge = client_attacks.Bridge(guarded.transport)
@@ -122,7 +128,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         config = MemoryClientConfig(base_url="http://127.0.0.1", api_key=secret, max_retries=0)
         clients.append(MemoryAPIClient(config, transport=guarded.transport))
         blocking.append(SyncMemoryAPIClient(config, transport=bridge))
-    yield Field(victim, attackers, ids, guarded, clients, blocking)
+    yield Field(victim, attackers, ids, made, guarded, clients, blocking)
     patch.undo()
 
 
@@ -145,7 +151,6 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/long-term-memory/m-shared"),
         await v.get("/v1/working-memory/", params=WHERE),
         await v.get("/v1/long-term-memory/m-shared"),
-        await v.get(f"/v1/summary-views/{field.ids['view']}/partitions"),
         await v.get("/v1/quarantine"),
         await v.get("/v1/extraction-rules", params=WHERE),
         await v.get("/v1/extraction-rules"),
@@ -173,8 +178,7 @@ async def _state(field: Field) -> list[Any]:
     counted = ("access_count", "last_accessed")
     found = sorted(({name: value for name, value in one.items() if name not in counted} for one in listed), key=lambda one: one["id"])
     bodies = [_ok(answer) for answer in answers]
-    # Whoever reaches Ana may let the view be computed for her: a group of its own, beside the victim's.
-    bodies[4] = [one for one in bodies[4] if one["group"] == WHERE]
+    bodies += [await one.read_victim(_sender(v), field.made, WHERE) for one in registrations()]
     for body in bodies:
         if isinstance(body, dict):
             body.pop("access_count", None)
@@ -189,7 +193,7 @@ async def _state(field: Field) -> list[Any]:
 async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: list[str]) -> int:
     """One operation with these values; how many requests that were. No answer holds anything of the victim's, none is a 5xx."""
     session, user, namespace, memory = values
-    ids = Ids(session, user, namespace, memory, **field.ids)
+    ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     forged = FORGERIES.cases(name, ids)
     return await _send(attacker, [*ALL[name](ids), *(forged[(ids.number + 7 * step) % len(forged)] for step in range(2) if forged)])
 
@@ -213,7 +217,8 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
 async def _attack_by_client(field: Field, client: AnyClient, name: str, values: list[str]) -> None:
     """One method of the client with these values, as `_attack`."""
     session, user, namespace, memory = values
-    said = await client_attacks.attack(client, name, METHODS[name], Ids(session, user, namespace, memory, **field.ids))
+    ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
+    said = await client_attacks.attack(client, name, METHODS[name], ids)
     assert MARK not in said, (name, values, said)
 
 
@@ -223,7 +228,7 @@ async def test_every_operation_is_attacked() -> None:
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
     assert set(TOOLS) == set(TOOL_CASES)
-    good = Ids("s", "u", "n", "m", "v", "t", "memory-0", "k")
+    good = Ids("s", "u", "n", "m", "memory-0", "k", made={"view": "v", "task": "t"})
     for name, signature in METHODS.items():
         assert client_attacks.arguments(name, signature, good) or len(signature.parameters) == 1 or name in ("ready", "list_operations")
 

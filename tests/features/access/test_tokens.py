@@ -26,6 +26,7 @@ from agent_memory_client.models import CreateTokenRequest, RoleEnum
 from tests.features.access.client_attacks import Bridge
 from tests.features.access.conftest import ADMIN, Guarded
 from tests.support.api import serving
+from tests.support.registration import registrations
 from tests.support.waiting import wait_until
 
 CONFIG = MemoryClientConfig(base_url="http://127.0.0.1", api_key=ADMIN, max_retries=0)
@@ -90,7 +91,7 @@ async def test_a_role_does_what_it_may(guarded: Guarded) -> None:
         ("POST", "/v1/long-term-memory/search", {"text": "fact"}),
         ("POST", "/v1/memory/prompt", {"query": "fact", "long_term_search": True}),
         ("GET", "/v1/operations", None),
-        ("GET", "/v1/summary-views", None),
+        *((method, path, body) for one in registrations() for method, path, _, body in one.reads),
     ]
     for method, path, body in reads:
         assert (await reader.request(method, path, json=body)).status_code == 200, path
@@ -105,7 +106,7 @@ async def test_a_role_does_what_it_may(guarded: Guarded) -> None:
         ("DELETE", "/v1/long-term-memory?memory_ids=m1", None),
         ("POST", "/v1/long-term-memory/forget?dry_run=false", {"policy": {}}),
         ("POST", "/v1/long-term-memory/compact", None),
-        ("POST", "/v1/summary-views", {"source": "long_term", "group_by": []}),
+        *((method, path, body) for one in registrations() for method, path, _, body in one.writes),
         ("DELETE", "/v1/users/ana", None),
     ]
     for method, path, body in writes:

@@ -18,8 +18,21 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker import periodic_runner
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.periodic_runner import periods, run_job
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
+
+OF_FEATURES = {name: seconds for one in registrations() for name, seconds in one.periods.items()}
+PERIODS = {
+    "compact": 600.0,
+    "contradictions": 600.0,
+    "items": 600.0,
+    "timeline": 300.0,
+    "usage": 900.0,
+    "procedures": 3600.0,
+    "profile": 3600.0,
+    **OF_FEATURES,
+}
 
 
 @asynccontextmanager
@@ -63,25 +76,10 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_which_jobs_run_and_how_often() -> None:
-    assert periods(load_settings()) == {
-        "compact": 600.0,
-        "contradictions": 600.0,
-        "items": 600.0,
-        "timeline": 300.0,
-        "usage": 900.0,
-        "procedures": 3600.0,
-        "profile": 3600.0,
-        "views": 3600.0,
-    }
+    assert periods(load_settings()) == PERIODS
     without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
-    assert periods(without) == {
-        "procedures": 3600.0,
-        "profile": 3600.0,
-        "items": 600.0,
-        "timeline": 300.0,
-        "views": 3600.0,
-    }
-    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"items": 600.0, "views": 3600.0}
+    assert periods(without) == {"procedures": 3600.0, "profile": 3600.0, "items": 600.0, "timeline": 300.0, **OF_FEATURES}
+    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"items": 600.0, **OF_FEATURES}
     assert "forget" not in periods(load_settings(FORGETTING_ENABLED=True)), "nothing says what to forget"
     forgets = load_settings(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30, FORGETTING_EVERY_MINUTES=5)
     assert periods(forgets)["forget"] == 300.0
@@ -89,26 +87,18 @@ def test_which_jobs_run_and_how_often() -> None:
 
 async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        times = await scheduled(docket, 8)
+        times = await scheduled(docket, len(PERIODS))
         seconds, _ = await rig.rt.client.time()
-        assert {name: round((at - seconds) / 10) for name, at in times.items()} == {
-            "compact": 60,
-            "contradictions": 60,
-            "items": 60,
-            "timeline": 30,
-            "usage": 90,
-            "procedures": 360,
-            "profile": 360,
-            "views": 360,
-        }
+        in_tens = {name: round((at - seconds) / 10) for name, at in times.items()}
+        assert in_tens == {name: round(period / 10) for name, period in PERIODS.items()}
         async with working(rig):
-            assert await scheduled(docket, 8) == times, "workers that start do not put a job off"
+            assert await scheduled(docket, len(PERIODS)) == times, "workers that start do not put a job off"
     assert runs == []
 
 
 async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
     async with working(rig), working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 8)
+        await scheduled(docket, len(PERIODS))
         await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
 
         async def again() -> bool:
@@ -116,7 +106,7 @@ async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: li
 
         await wait_until(again, "its next time")
         seconds, _ = await rig.rt.client.time()
-        assert round(((await scheduled(docket, 8))["compact"] - seconds) / 10) == 60
+        assert round(((await scheduled(docket, len(PERIODS)))["compact"] - seconds) / 10) == 60
     assert runs == ["compact"]
 
 
@@ -130,8 +120,8 @@ async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig:
 
     monkeypatch.setattr(periodic_runner, "import_name", lambda _: broken)
     for _ in range(20):
-        assert await run_job(rig.rt, "views", 3600) == 300, "soon, not in an hour"
-        assert await run_job(rig.rt, "views", 60) == 60
+        assert await run_job(rig.rt, "procedures", 3600) == 300, "soon, not in an hour"
+        assert await run_job(rig.rt, "procedures", 60) == 60
     assert tries == 40
 
 
@@ -147,23 +137,24 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
     monkeypatch.setattr(periodic_runner, "import_name", lambda _: deadly)
     for _ in range(8):
         with pytest.raises(asyncio.CancelledError):
-            await run_job(rig.rt, "views", 3600)
-    assert await run_job(rig.rt, "views", 3600) == 3600
+            await run_job(rig.rt, "procedures", 3600)
+    assert await run_job(rig.rt, "procedures", 3600) == 3600
     assert deaths == 8
     with pytest.raises(asyncio.CancelledError):
-        await run_job(rig.rt, "views", 3600)
+        await run_job(rig.rt, "procedures", 3600)
     assert deaths == 9, "the next period is a new try"
 
 
 async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: list[str]) -> None:
     async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig, working(rig), rig.rt.docket() as docket:
-        assert set(await scheduled(docket, 6)) == {"items", "timeline", "usage", "procedures", "profile", "views"}
+        still = PERIODS.keys() - {"compact", "contradictions"}
+        assert set(await scheduled(docket, len(still))) == still
     assert runs == []
 
 
 async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 8)
+        await scheduled(docket, len(PERIODS))
         work = (await rig.rt.ready()).checks["work"]
         assert set(work) == set(DueKind)
         assert {state["pending"] for state in work.values()} == {0}

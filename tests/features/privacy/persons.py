@@ -20,6 +20,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.privacy.erase import erase
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, Rig, record
 from tests.support.timelines import close_periods, stored_bytes
 
@@ -103,8 +104,8 @@ async def fill(face: Face, user: str, word: str) -> None:
     assert found is not None
     assert await rig.rt[MemoryCommits].forget_memories(SCOPE, [found], ChangeOrigin("test", "for this test"), batch="b1")
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
-    view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
-    await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
+    for one in registrations():
+        await one.fill_person(face.ok, user)
     await know(face, user, word)
     await settle(face)
     summaries = [line for line in (await stored_bytes(rig)).split("\n") if line.partition(" ")[0].endswith(":s")]
@@ -169,8 +170,8 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
     shown["items"] = sorted(map(json.dumps, (await face.ok("POST", "/v1/items/search", params=mine, json={}))["items"]))
     shown["changes"] = await face.ok("GET", "/v1/changes", params={"user_id": user})
     shown["rules"] = await face.ok("GET", "/v1/extraction-rules", params={"user_id": user})
-    for view in await face.ok("GET", "/v1/summary-views"):
-        shown["view" + view["id"]] = await face.ok("GET", f"/v1/summary-views/{view['id']}/partitions", params={"user_id": user})
+    for one in registrations():
+        shown |= await one.show_person(face.ok, user)
     return _plain(shown)
 
 

@@ -13,6 +13,7 @@ import pytest
 from agent_memory.core.errors import Forbidden, RedisUnavailable
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
@@ -25,12 +26,12 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
 from agent_memory.transfer.receipts import ExportStore
-from agent_memory.views.store import ViewStore
 from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import SearchRequest, UserId
 from tests.features.privacy.persons import ANN, BOB, NAMES, Face, faced, fill, picture, said, same, settle, stored_keys
 from tests.support.key_spaces import empty_key_spaces
+from tests.support.registration import registrations
 from tests.support.rig import SCOPE, Rig, record
 
 
@@ -53,7 +54,8 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     assert BOB.encode() not in b"".join(lines)
     kinds = {json.loads(line)["kind"] for line in lines}
     known = {"block", "procedure", "tool_memory", "item"}
-    assert kinds == {"header", "rules", "memory", "change", "session", "summary", "end", *known}
+    known = known.union(*(one.export_kinds for one in registrations()))
+    assert kinds == {"header", "rules", "memory", "change", "session", "end", *known}
     receipt = await face.ok("GET", f"/v1/operations/{json.loads(lines[0])['operation_id']}")
     assert (receipt["state"], receipt["user_id"], receipt["stages"]["session"]) == ("done", None, 2)
     await face.erase(ANN)
@@ -148,8 +150,8 @@ async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face:
     rt = face.rig.rt
     tenant = Scope("elsewhere", namespaces=frozenset({"attic"}), users=frozenset({BOB}))
     report = await rt[ImportService].run(tenant, "attic", BOB, b"\n".join(lines))
-    # A user-limited caller makes no views.
-    assert {one.kind for one in report.problems} == {"summary"}, report.problems
+    refused = frozenset[str]().union(*(one.refused_kinds for one in registrations()))
+    assert {one.kind for one in report.problems} == refused, report.problems
     mine = Scope("elsewhere")
     hits = (await rt[SearchService].search(mine, SearchRequest(text=None, user_id=UserId(eq=BOB), limit=50))).memories or []
     found = {one.text: one for one in hits}
@@ -324,7 +326,7 @@ async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pyt
         raise RedisUnavailable("away")
 
     monkeypatch.setattr(ExportStore, "begin", noted)
-    monkeypatch.setattr(face.rig.rt[ViewStore], "load_views", away)
+    monkeypatch.setattr(face.rig.rt[RuleStore], "of_user", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()
     for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-SEARCH, PROMPT, VIEWS = "/v1/long-term-memory/search", "/v1/memory/prompt", "/v1/summary-views"
+SEARCH, PROMPT = "/v1/long-term-memory/search", "/v1/memory/prompt"
 
 
 @pytest.mark.parametrize("search", [{}, {"long_term_search": None}, {"long_term_search": False}], ids=str)
@@ -24,13 +24,6 @@ async def test_a_threshold_in_another_mode(live: httpx.AsyncClient, mode: str) -
         answer = await live.post(path, json=body)
         assert answer.status_code == 400
         assert "distance_threshold is only supported for semantic search mode" in answer.json()["detail"]
-
-
-async def test_fields_that_no_view_can_be_grouped_by(live: httpx.AsyncClient) -> None:
-    body = {"source": "long_term", "group_by": ["user_id", "topics", "invalid"]}
-    answer = await live.post(VIEWS, json=body)
-    assert answer.status_code == 400
-    assert answer.json()["detail"].startswith("Unsupported group_by fields: invalid, topics;")
 
 
 async def test_messages_without_times(live: httpx.AsyncClient) -> None:

@@ -27,6 +27,13 @@ async def remember(client: httpx.AsyncClient, namespace: str) -> None:
     assert (await client.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
 
 
+async def test_fields_that_no_view_can_be_grouped_by(live: httpx.AsyncClient) -> None:
+    body = {"source": "long_term", "group_by": ["user_id", "topics", "invalid"]}
+    answer = await live.post(VIEWS, json=body)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("Unsupported group_by fields: invalid, topics;")
+
+
 async def test_a_view_s_life(worked: httpx.AsyncClient) -> None:
     made = await make(worked, name="n")
     assert made == {

@@ -15,9 +15,11 @@ import pytest
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from agent_memory.http.document.examples import STORY
+from tests.support.registration import registrations
 from tests.support.stack import stack
 
-MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "view_id", "operation_id", "token_id", "procedure_id"}
+EXAMPLE_IDS = {operation: parameter for one in registrations() for operation, parameter in one.example_ids.items()}
+MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "operation_id", "token_id", "procedure_id", *EXAMPLE_IDS.values()}
 """Path parameters whose values no example can know: an answer of the server gives them."""
 OF_WORK_THAT_WAITS = {"approve_change", "reject_change", "approve_quarantined", "reject_quarantined", "replay_operation", "drop_operation"}
 """Operations on what a model proposed, what reads like an order, or what was given up: a story in which all goes well has none of that."""
@@ -122,8 +124,8 @@ class Reader:
             self._known |= {"change_id": answer.json()["changes"][0]["id"], "batch_id": answer.json()["changes"][0]["batch_id"]}
         elif operation_id == "undo_change":
             self._known["batch_id"] = answer.json()["batch_id"]
-        elif operation_id == "create_summary_view_v1_summary_views_post":
-            self._known["view_id"] = answer.json()["id"]
+        elif operation_id in EXAMPLE_IDS:
+            self._known[EXAMPLE_IDS[operation_id]] = answer.json()["id"]
         elif operation_id == "forget_memory":
             self._known["receipt_id"] = answer.json()["receipt_id"]
         elif operation_id == "create_procedure_v1_procedures_post":

@@ -11,6 +11,7 @@ from ulid import ULID
 
 from agent_memory.http.operation import Operation
 from agent_memory.http.routes import ROUTERS
+from tests.support.registration import registrations
 
 JSON = {"Content-Type": "application/json"}
 MESSAGE = {"role": "user", "content": "hi"}
@@ -26,9 +27,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/long-term-memory/explain"): {"memory_id": "m1", "search": {"text": "what"}},
     ("POST", "/v1/long-term-memory/forget"): {"policy": {"max_age_days": 1000}},
     ("POST", "/v1/long-term-memory/purge"): {"session_id": "nobody's"},
-    ("POST", "/v1/summary-views"): {"source": "long_term"},
-    ("POST", "/v1/summary-views/v1/partitions/run"): {"group": {}},
-    ("POST", "/v1/summary-views/v1/run"): {},
+    **{route: body for one in registrations() for route, body in one.least_bodies.items()},
     ("POST", "/v1/procedures"): {"when_to_use": "what", "steps": ["do it"]},
     ("PATCH", "/v1/procedures/p1"): {"text": "do it"},
     ("POST", "/v1/procedures/search"): {"situation": "what"},
@@ -71,7 +70,8 @@ def test_every_route_with_a_body_is_here() -> None:
         if isinstance(r, Operation) and r.body_field
         for method in r.methods
     }
-    names = {"hostile": "{session_id}", "m1": "{memory_id}", "v1": "{view_id}", "t1": "{token_id}", "p1": "{procedure_id}", "b1": "{label}"}
+    names = {"hostile": "{session_id}", "m1": "{memory_id}", "t1": "{token_id}", "p1": "{procedure_id}", "b1": "{label}"}
+    names |= {part: parameter for one in registrations() for part, parameter in one.path_parts.items()}
     paths = {path: [names.get(part, part) for part in path.partition("?")[0].removeprefix("/v1/").split("/")] for _, path in ROUTES}
     listed = {(method, "/v1/" + "/".join(paths[path])) for method, path in ROUTES}
     assert taking == listed

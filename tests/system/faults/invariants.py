@@ -20,9 +20,9 @@ from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.codec import decode_entry, decode_session, message_identity
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
-from agent_memory.views.keys import ViewKeys
 from agent_memory_client.models import MemoryRecord
 from tests.support.key_spaces import key_names
+from tests.support.registration import registrations
 from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read
 
@@ -82,7 +82,8 @@ class Checker:
         for key, said in self._expected.keyed.items():
             await self._check_keyed(key, said)
         self._check_memories()
-        await self._check_views()
+        for one in registrations():
+            await one.check_faults(self._client, self._keys, self._expected.of_features.get(one, {}), self._all, self._found)
         await self._check_blocks()
         await self._check_vectors()
         await self._check_indexes()
@@ -261,22 +262,6 @@ class Checker:
             cited = [await self._client.hlen(self._keys.evidence(self._keys.mid(TENANT, memory))) for memory in verbatim]
             if cited and max(cited) < times - 1:
                 self._found.lost.append(f"who said {text[:40]!r} again in {session_id}: {max(cited)} of {times - 1} are known")
-
-    async def _check_views(self) -> None:
-        raw = await self._client.hgetall(ViewKeys(self._keys.root).views(TENANT))
-        names = Counter(json.loads(view).get("name") for view in raw.values())
-        for name, possible in self._expected.views.items():
-            if names[name] > 1:
-                self._found.duplicated.append(f"view {name}: {names[name]} times")
-            elif bool(names[name]) not in possible:
-                kind = self._found.resurrected if names[name] else self._found.lost
-                kind.append(f"view {name} is {'' if names[name] else 'not '}there")
-        self._found.counts["views"] += len(raw)
-        living = {ViewKeys(self._keys.root).partitions(TENANT, view.decode()) for view in raw}
-        computed = {key for key in self._all if key.startswith(f"{self._keys.root}svp:")}
-        self._found.counts["views computed"] += len(computed)
-        if computed - living:
-            self._found.resurrected.append(f"{len(computed - living)} views are deleted, but their partitions are there")
 
     async def _check_blocks(self) -> None:
         keys = BlockKeys(self._keys.root)

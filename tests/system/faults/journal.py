@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.registration import Registration, registrations
+
 
 class Journal:
     """A file of JSON lines, flushed line by line: `{"op": n, "kind", "key", …}` is an intent, `{"op": n, "ok", …}` its outcome."""
@@ -88,8 +90,8 @@ class Expected:
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
     keyed: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
     """Sessions whose messages got their ids from the server, under Idempotency-Keys: role and text of each in order, all acknowledged."""
-    views: dict[str, set[bool]] = field(default_factory=dict[str, set[bool]])
-    """Summary views by name: whether each may be there."""
+    of_features: dict[Registration, dict[str, set[Any]]] = field(default_factory=dict[Registration, dict[str, set[Any]]])
+    """What features with a registration made, by name: the states that each may have."""
     blocks: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
     """The texts that the block of a user may have; None: it is not there."""
     acknowledged: int = 0
@@ -110,7 +112,10 @@ def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) ->
         result.acknowledged += ok
         result.unacknowledged += not ok
         result.retried += outcome is not None and outcome["tries"] > 1
-        _APPLY[intent["kind"]](result, intent, ok, outcome or {})
+        if intent["kind"] in _APPLY:
+            _APPLY[intent["kind"]](result, intent, ok, outcome or {})
+        else:
+            _apply_of_feature(result, intent, ok)
     return result
 
 
@@ -197,12 +202,9 @@ def _keyed_append(result: Expected, intent: dict[str, Any], ok: bool, _: dict[st
     result.keyed.setdefault(intent["key"], []).extend((role, text) for role, text in intent["said"])
 
 
-def _create_view(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
-    result.views[intent["key"]] = {True} if ok else {True, False}
-
-
-def _delete_view(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
-    result.views[intent["key"]] = {False} if ok else {True, False}
+def _apply_of_feature(result: Expected, intent: dict[str, Any], ok: bool) -> None:
+    owner = next(one for one in registrations() if intent["kind"] in one.fault_kinds)
+    owner.fault_kinds[intent["kind"]](result.of_features.setdefault(owner, {}), intent, ok)
 
 
 def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
@@ -226,8 +228,6 @@ def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str
 
 _APPLY = {
     "keyed_append": _keyed_append,
-    "create_view": _create_view,
-    "delete_view": _delete_view,
     "erase": _erase,
     "block": _block,
     "append": _append,

@@ -18,8 +18,9 @@ import redis.asyncio as aioredis
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
 from tests.support.cli import ROOT
+from tests.support.registration import registrations
 from tests.support.waiting import wait_until
-from tests.system.faults.actors import ErasedActor, KeyedActor, ViewActor
+from tests.system.faults.actors import ErasedActor, KeyedActor
 from tests.system.faults.block_actors import BlockActor
 from tests.system.faults.chaos import PROCESS_KILLS, REDIS_KILLS, Chaos
 from tests.system.faults.derived import derived_state, differences, order_rebuilds
@@ -70,7 +71,6 @@ class Plan:
     keepers: int = 4
     keyed: int = 2
     erased: int = 2
-    viewers: int = 1
     editors: int = 2
     kills: int = 0
     """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
@@ -267,7 +267,7 @@ def _actors(plan: Plan, client: Client, journal: Journal, figures: Figures) -> l
     actors += [MemoryActor(f"k{number}", *common, user=f"keeper-{number}") for number in range(plan.keepers)]
     actors += [KeyedActor(f"q{number}", *common) for number in range(plan.keyed)]
     actors += [ErasedActor(f"e{number}", *common) for number in range(plan.erased)]
-    actors += [ViewActor(f"v{number}", *common) for number in range(plan.viewers)]
+    actors += [actor for one in registrations() for actor in one.fault_actors(common)]
     actors += [BlockActor(f"b{number}", *common) for number in range(plan.editors)]
     return actors
 

@@ -1,15 +1,32 @@
-"""Summary views and their tasks through both clients, against a real server without a language model."""
+"""Summary views and their tasks through both clients and the command line, against a real server without a language model."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+
 import httpx
 import pytest
+from typer.testing import CliRunner
 from ulid import ULID
 
+from agent_memory.cli.app import app
+from agent_memory.core.settings import Settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError
 from agent_memory_client.models import ClientMemoryRecord, CreateSummaryViewRequest, TaskStatusEnum
+from tests.interfaces.client.conftest import opened
+from tests.support.stack import stack
 from tests.support.waiting import wait_until
+
+
+@pytest.fixture(params=["async", "sync"])
+async def memory(worked: httpx.AsyncClient, request: pytest.FixtureRequest) -> AsyncGenerator[MemoryAPIClient]:
+    """A client in a namespace of its own."""
+    client = opened(request.param, MemoryClientConfig(base_url=str(worked.base_url), default_namespace=f"app-{ULID()}"))
+    yield client
+    await client.close()
 
 
 async def test_a_view_is_made_run_read_and_deleted(memory: MemoryAPIClient) -> None:
@@ -69,10 +86,10 @@ class Cutting(httpx.AsyncBaseTransport):
         await self.below.aclose()
 
 
-async def test_a_request_whose_answer_was_lost_is_carried_out_once(server: str) -> None:
+async def test_a_request_whose_answer_was_lost_is_carried_out_once(worked: httpx.AsyncClient) -> None:
     cutting = Cutting()
     name = str(ULID())
-    async with MemoryAPIClient(MemoryClientConfig(base_url=server), transport=cutting) as memory:
+    async with MemoryAPIClient(MemoryClientConfig(base_url=str(worked.base_url)), transport=cutting) as memory:
         view = await memory.create_summary_view(CreateSummaryViewRequest(name=name, source="long_term"))
         assert cutting.posts == 2
         assert [found.id for found in await memory.list_summary_views() if found.name == name] == [view.id]
@@ -85,3 +102,16 @@ async def test_what_is_not_there_is_none_and_what_is_wrong_is_refused(memory: Me
         await memory.run_summary_view("none")
     with pytest.raises(MemoryServerError):
         await memory.create_summary_view(CreateSummaryViewRequest(source="long_term", group_by=["shoe_size"]))
+
+
+async def test_the_command_orders_the_refresh_of_all_views(settings: Settings, redis_url: str) -> None:
+    async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
+
+        async def ordered() -> list[str]:
+            words = ["schedule-task", "periodic_refresh_summary_views", "--url", url]
+            done = await asyncio.to_thread(CliRunner().invoke, app, words)
+            return [task["view_id"] for task in json.loads(done.stdout)]
+
+        assert await ordered() == []
+        view = await memory.create_summary_view(CreateSummaryViewRequest(name="one", source="long_term"))
+        assert await ordered() == [view.id]

@@ -1,0 +1,39 @@
+"""The archived server's operations of summary views, and of the tasks that compute them, are served as the contract says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from tests.compat.contract.differences import CONTRACT, differences, operations, owner_of
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return create_app(load_settings()).openapi()
+
+
+def test_all_operations_of_the_contract_are_served(document: dict[str, Any]) -> None:
+    assert operations() == CONTRACT["operations"], "none is left out"
+    own = [(one["method"].lower(), one["path"]) for one in operations() if owner_of(one["path"]) == "views"]
+    assert len(own) == 8
+    assert [place for place in own if place[0] not in document["paths"].get(place[1], {})] == []
+
+
+DRIFTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
+    (lambda d: d["paths"].pop("/v1/tasks/{task_id}"), "GET /v1/tasks/{task_id}: missing"),
+    (lambda d: d["paths"]["/v1/summary-views"].pop("post"), "POST /v1/summary-views: missing"),
+    (lambda d: d["components"]["schemas"]["Task"]["properties"].pop("view_id"), "Task.view_id: missing"),
+]
+
+
+@pytest.mark.parametrize(("drift", "line"), DRIFTS, ids=[line for _, line in DRIFTS])
+def test_drift_is_noticed(document: dict[str, Any], drift: Callable[[dict[str, Any]], Any], line: str) -> None:
+    changed = copy.deepcopy(document)
+    drift(changed)
+    assert line in differences(changed) - differences(document)

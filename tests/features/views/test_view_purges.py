@@ -1,0 +1,32 @@
+"""What a purge takes of summary views."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs import operations as background
+from agent_memory.memories.service import MemoryService
+from tests.support.rig import SCOPE, Rig, record
+
+VIEWS = "/v1/summary-views"
+
+
+async def test_a_purge_takes_the_summaries_of_what_goes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
+    transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await rig.rt[MemoryService].store(SCOPE, [record("The page said ten", "p", user_id="ana", source_class="tool")])
+        view = (await client.post(VIEWS, json={"source": "long_term", "group_by": ["user_id"]})).json()["id"]
+        await client.post(f"{VIEWS}/{view}/partitions/run", json={"group": {"user_id": "ana"}})
+        path = "/v1/long-term-memory/purge"
+        asked = await client.post(path, json={"source_class": ["tool"]})
+        await rig.work(DueKind.ORDER)
+        stages = (await client.get(f"/v1/operations/{asked.headers['x-operation-id']}")).json()["stages"]
+        assert (stages["matched"], stages["summaries"]) == (1, 1)
+        assert len((await client.get(f"{VIEWS}/{view}/partitions")).json()) == 1, "a dry run takes nothing"
+        await client.post(path, json={"source_class": ["tool"]}, params={"dry_run": "false", "user_id": "ana"})
+        await rig.work(DueKind.ORDER)
+        assert (await client.get(f"{VIEWS}/{view}/partitions")).json() == []
