@@ -90,6 +90,16 @@ class Registration:
         """Makes something; returns requests (method, path, body) that must gain a stranger nothing, and paths that must stay readable."""
         return [], []
 
+    old_scenarios: ClassVar[int] = 0
+    """How many scenarios its `oldclient_part.py` adds to the program for the archived Python client."""
+    npm_scenarios: ClassVar[int] = 0
+    """How many its `npm_part.mjs` adds to that for the npm client."""
+    old_readings: ClassVar[frozenset[str]] = frozenset()
+    """The methods of that client that show no memories, but something of this feature."""
+
+    async def fill_for_reading(self, send: Callable[[str, str, Any], Awaitable[Any]], namespace: str) -> None:
+        """Makes what these methods read, by requests of a method, a path and a body."""
+
     def prompts_of(self, text: str, shown: Sequence[Any]) -> list[Any]:
         """Prompts to a model with this text wherever a stored one could stand; `shown` are messages of it."""
         return []
@@ -100,6 +110,12 @@ class Registration:
 
     async def check_faults(self, client: Any, keys: Any, states: Mapping[str, set[Any]], stored: set[str], found: Any) -> None:
         """Compares what Redis holds with the states that its actors' intents allow, and notes what is wrong."""
+
+
+def parts(name: str) -> list[str]:
+    """The files of this name that announced features have beside their tests."""
+    files = [ROOT / "features" / feature.name / name for feature in FEATURES]
+    return [str(file) for file in files if file.exists()]
 
 
 @cache

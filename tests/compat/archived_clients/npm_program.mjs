@@ -1,5 +1,6 @@
 // A program of a user of the archived project's npm client: every public method, real answers compared.
-// node npm_program.mjs BASE_URL [FOLDER of the installed package]. Prints one JSON report.
+// node npm_program.mjs BASE_URL [FOLDER of the installed package, or ""] [PART...]. Each PART has the scenarios of one feature.
+// Prints one JSON report.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { pathToFileURL } from "node:url";
 
 import { wire } from "./npm_wire.mjs";
 
-const [baseUrl, folder] = process.argv.slice(2);
+const [baseUrl, folder, ...parts] = process.argv.slice(2);
 const real = folder && JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 const source = folder ? pathToFileURL(createRequire(join(folder, "package.json")).resolve(folder)).href : "./npm_client.mjs";
 const imported = await import(source);
@@ -239,30 +240,6 @@ const scenarios = {
     await assert.rejects(client.memoryPrompt({ query: "x" }), (error) => error.statusCode === 400);
   },
 
-  async views() {
-    const client = open("views");
-    const { namespace } = await three(client);
-    const filters = { namespace: namespace.eq };
-    const view = await client.createSummaryView({ name: "per user", source: "long_term", group_by: ["user_id"], filters, continuous: false });
-    assert.deepEqual([view.name, view.source, view.group_by, view.filters], ["per user", "long_term", ["user_id"], filters]);
-    assert.deepEqual(await client.getSummaryView(view.id), view);
-    assert.ok((await client.listSummaryViews()).some(({ id }) => id === view.id));
-    const partition = await client.runSummaryViewPartition(view.id, { user_id: "ada" });
-    assert.deepEqual([partition.group, partition.memory_count], [{ user_id: "ada" }, 2]);
-    assert.equal((await client.listSummaryViewPartitions(view.id, { userId: "ada" })).length, 1);
-    assert.deepEqual(await client.listSummaryViewPartitions(view.id, { userId: "bob", memoryType: "semantic" }), []);
-    const task = await client.runSummaryView(view.id, { force: true });
-    const ended = async () => {
-      const found = await client.getTask(task.id);
-      return !["pending", "running"].includes(found.status) && found;
-    };
-    assert.equal((await until(ended, "the view's run")).status, "success");
-    assert.equal((await client.listSummaryViewPartitions(view.id)).length, 2);
-    assert.deepEqual(await client.deleteSummaryView(view.id), { status: "ok" });
-    assert.equal(await client.getSummaryView(view.id), null);
-    assert.equal(await client.getTask("none"), null);
-  },
-
   async refusalsAndHeaders() {
     const client = open("headers", { apiKey: "key-1", bearerToken: "token-1" });
     await client.listSessions();
@@ -275,6 +252,7 @@ const scenarios = {
   },
 };
 
+for (const part of parts) Object.assign(scenarios, (await import(pathToFileURL(part).href)).scenarios({ open, three, until }));
 const failures = {};
 for (const [name, scenario] of Object.entries(scenarios)) {
   try {

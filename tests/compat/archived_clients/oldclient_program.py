@@ -1,6 +1,7 @@
 """A program of a user of the archived project: its Python client from PyPI, every method that talks HTTP, real answers compared.
 
-Run by the interpreter of that client's environment: `python -I oldclient_program.py BASE_URL`. Prints one JSON report.
+Run by the interpreter of that client's environment: `python -I oldclient_program.py BASE_URL [PART...]`, where each PART is a file with the
+`scenarios` of one feature. Prints one JSON report.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import json
+import runpy
 import sys
 import time
 import traceback
@@ -27,7 +29,6 @@ from agent_memory_client import MemoryClientConfig, MemoryNotFoundError, MemoryS
 from agent_memory_client.filters import CreatedAt, Entities, MemoryType, Namespace, SessionId, Topics, UserId
 from agent_memory_client.models import (
     ClientMemoryRecord,
-    CreateSummaryViewRequest,
     ForgetPolicy,
     MemoryMessage,
     MemoryStrategyConfig,
@@ -317,35 +318,6 @@ async def prompts(client: Client) -> None:
     assert "No relevant long-term memories found." in nothing["messages"][0]["content"]["text"]
 
 
-async def views(client: Client) -> None:
-    await three(client)
-    space = client.config.default_namespace
-    request = CreateSummaryViewRequest(name="per user", source="long_term", group_by=["user_id"], filters={"namespace": space})
-    view = await client.create_summary_view(request)
-    assert (view.name, view.source, view.group_by, view.filters) == ("per user", "long_term", ["user_id"], {"namespace": space})
-    assert await client.get_summary_view(view.id) == view
-    assert view in await client.list_summary_views()
-    partition = await client.run_summary_view_partition(view.id, {"user_id": "ada"})
-    assert (partition.view_id, partition.group, partition.memory_count) == (view.id, {"user_id": "ada"}, 2)
-    assert "bicycle" in partition.summary
-    assert [found.group for found in await client.list_summary_view_partitions(view.id, user_id="ada")] == [{"user_id": "ada"}]
-    assert await client.list_summary_view_partitions(view.id, user_id="bob") == []
-    task = await client.run_summary_view(view.id, force=True)
-    assert (task.type, task.view_id) == ("summary_view_full_run", view.id)
-
-    async def finished() -> Any:
-        found = await client.get_task(task.id)
-        return found if found.status not in ("pending", "running") else None
-
-    done = await until(finished, "the view's run")
-    assert (done.status, done.error_message, done.completed_at is None) == ("success", None, False)
-    groups = [found.group["user_id"] for found in await client.list_summary_view_partitions(view.id)]
-    assert sorted(groups) == ["ada", "bob"]
-    assert (await client.delete_summary_view(view.id)).status == "ok"
-    assert await client.get_summary_view(view.id) is None
-    assert await client.get_task("none") is None
-
-
 async def tools(client: Client) -> None:
     stored = await three(client)
     answer = await client.search_memory_tool(
@@ -410,9 +382,6 @@ async def refusals(client: Client) -> None:
     assert (error.status_code, "limit" in str(error)) == (422, True)
     error = await refused(client.edit_long_term_memory("x", {}), MemoryServerError)
     assert error.status_code == 400
-    error = await refused(client.create_summary_view(CreateSummaryViewRequest(source="working_memory", group_by=[])), MemoryServerError)
-    assert error.status_code == 400
-    await refused(client.run_summary_view("none"), MemoryNotFoundError)
 
 
 async def refused(call: Awaitable[Any], kind: type[Exception]) -> Any:
@@ -432,14 +401,15 @@ async def absent_as_none(call: Awaitable[Any]) -> Any:
 
 SCENARIOS = (
     *(health, sessions, listing, get_or_create, data, appending, chat_messages, session_memories, records, searching, filters, all_pages),
-    *(bulk, forgetting, prompts, views, tools, tool_calls, refusals),
+    *(bulk, forgetting, prompts, tools, tool_calls, refusals),
 )
 
 
-async def main(base_url: str) -> None:
+async def main(base_url: str, parts: list[str]) -> None:
     watch, failures = Watch(), dict[str, str]()
     client_class = watch.watched(package.MemoryAPIClient)
-    for scenario in SCENARIOS:
+    of_features = [scenario for part in parts for scenario in runpy.run_path(part)["scenarios"](sys.modules[__name__])]
+    for scenario in (*SCENARIOS, *of_features):
         config = MemoryClientConfig(base_url=base_url, timeout=30, default_namespace=f"old-{ULID()}")
         async with client_class(config) as client:
             watch.listen(client._client)
@@ -453,10 +423,10 @@ async def main(base_url: str) -> None:
         "version": importlib.metadata.version("agent-memory-client"),
         "talking": talking(package.MemoryAPIClient),
         "requests": watch.requests,
-        "scenarios": [scenario.__name__ for scenario in SCENARIOS],
+        "scenarios": [scenario.__name__ for scenario in (*SCENARIOS, *of_features)],
         "failures": failures,
     }
     print(json.dumps(report))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], sys.argv[2:]))

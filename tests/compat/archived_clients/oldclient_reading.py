@@ -1,7 +1,8 @@
 """Every reading method of the archived project's Python client, any version of it, over a namespace that somebody else has filled.
 
-Run by the interpreter of that client's environment: `python -I oldclient_reading.py BASE_URL NAMESPACE IDS [FOLDER]`, where IDS is a JSON
-list of memories and FOLDER has another version of the client. Prints one JSON report: what each method showed, or why it could not.
+Run by the interpreter of that client's environment: `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`, where IDS is a
+JSON list of memories, PARTS one of files with the `METHODS` of a feature, and FOLDER has another version of the client. Prints one JSON
+report: what each method showed, or why it could not.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import json
+import runpy
 import sys
 import traceback
 import warnings
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, (sys.argv[4:] or sys.path)[0])
+sys.path.insert(0, (sys.argv[5:] or sys.path)[0])
 
 from oldclient_watch import Watch, talking
 
@@ -154,29 +156,6 @@ async def listed(client: Client) -> Seen:
     return dict.fromkeys(await sessions(client), "session")
 
 
-async def the_view(client: Client) -> Any:
-    return next(view for view in await client.list_summary_views() if view.name == client.config.default_namespace)
-
-
-async def views(client: Client) -> Seen:
-    return {(await the_view(client)).name: "view"}
-
-
-async def view(client: Client) -> Seen:
-    found = await client.get_summary_view((await the_view(client)).id)
-    return {found.name: "view"}
-
-
-async def partitions(client: Client) -> Seen:
-    found = await client.list_summary_view_partitions((await the_view(client)).id)
-    return {partition.group["memory_type"]: "partition" for partition in found}
-
-
-async def task(client: Client) -> Seen:
-    assert await client.get_task("none") is None
-    return {}
-
-
 METHODS: dict[str, Callable[[Client], Awaitable[Seen]]] = {
     "health_check": health,
     "list_sessions": listed,
@@ -194,10 +173,7 @@ METHODS: dict[str, Callable[[Client], Awaitable[Seen]]] = {
     "resolve_tool_calls": calls,
     "resolve_function_call": function,
     "resolve_function_calls": functions,
-    "list_summary_views": views,
-    "get_summary_view": view,
-    "list_summary_view_partitions": partitions,
-    "get_task": task,
+    **{name: method for part in json.loads(sys.argv[4]) for name, method in runpy.run_path(part)["METHODS"].items()},
 }
 
 
@@ -207,7 +183,7 @@ async def main(base_url: str, namespace: str) -> None:
     reading = [name for name in talking(package.MemoryAPIClient) if name.startswith(READS)]
     async with client_class(MemoryClientConfig(base_url=base_url, timeout=30, default_namespace=namespace)) as client:
         watch.listen(client._client)
-        for name in reading:
+        for name in METHODS.keys() & set(reading):
             try:
                 seen[name] = await METHODS[name](client)
             except Exception:  # noqa: BLE001 the report tells of it

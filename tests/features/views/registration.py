@@ -150,6 +150,15 @@ class Views(Registration):
         ]
         return attempts, [f"{PATH}/{view_id}"]
 
+    old_scenarios = 2
+    npm_scenarios = 1
+    old_readings = frozenset({"list_summary_views", "get_summary_view", "list_summary_view_partitions"})
+
+    async def fill_for_reading(self, send: Send, namespace: str) -> None:
+        view = {"name": namespace, "source": "long_term", "group_by": ["memory_type"], "filters": {"namespace": namespace}}
+        made = await send("POST", PATH, view)
+        await send("POST", f"{PATH}/{made['id']}/partitions/run", {"group": {"memory_type": "procedural"}})
+
     def prompts_of(self, text: str, shown: Sequence[Any]) -> list[Any]:
         return [summarize_group(shown, {"user_id": text}, instructions=None, max_words=10)]
 
