@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from agent_memory.core.feature import ArchivedSummaries
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
@@ -16,11 +18,23 @@ from tests.support.rig import SCOPE, Rig
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
 
 
-async def move(rig: Rig, url: str, told: OnProgress | None = None, prefixes: OldPrefixes | None = None, **options: Any) -> Report:
-    """Runs a move, for real unless `dry_run=True`."""
+async def move(
+    rig: Rig,
+    url: str,
+    told: OnProgress | None = None,
+    prefixes: OldPrefixes | None = None,
+    summaries: Sequence[ArchivedSummaries] | None = None,
+    **options: Any,
+) -> Report:
+    """Runs a move, for real unless `dry_run=True`; `summaries` take in views, in place of those of the rig."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])
-        stores = (rig.rt[MemoryStore], rig.rt[MemoryCommits], rig.rt[SessionStore], rig.rt.services.archived)
+        stores = (
+            rig.rt[MemoryStore],
+            rig.rt[MemoryCommits],
+            rig.rt[SessionStore],
+            rig.rt.services.archived if summaries is None else summaries,
+        )
         service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 

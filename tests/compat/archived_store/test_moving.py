@@ -263,6 +263,22 @@ async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, 
     assert [one.id for one in report.skipped if "another session" in one.reason] == ["ada:talk-1"]
 
 
+async def test_what_no_feature_takes_in_is_named(old_engine: str, rig: Rig) -> None:
+    view = {"id": "v", "source": "long_term", "group_by": []}
+    part = {"view_id": "v", "group": {}, "summary": "?", "memory_count": 1, "computed_at": "2025-03-01T10:00:00Z"}
+    names = ("summary_view:v:config", "summary_view:v:summary:")
+    async with Redis.from_url(old_engine) as client:
+        try:
+            for name, value in zip(names, (view, part), strict=True):
+                await client.set(name, json.dumps(value))
+            report = await move(rig, old_engine, prefixes=OldPrefixes(memories="none", sessions="none:"), summaries=())
+        finally:
+            await client.delete(*names)
+    assert {("view", "v:config"), ("partition", "v:summary:")} <= {(one.kind, one.id) for one in report.skipped}
+    for counts in report.counts.values():
+        assert counts.read == counts.written + counts.there + counts.skipped
+
+
 async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(old_engine: str, rig: Rig) -> None:
     async with apart(old_engine, "late:") as client:
         for place in (0, 3, 6):
