@@ -26,6 +26,7 @@ from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import assemble_tools
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.resources import tool_calls as client_tools
+from tests.features.registrations import parts
 from tests.support.api import serving
 from tests.support.mcp import over_http
 from tests.support.mottos import LATE_MOTTOS, MOTTOS, MottoTools
@@ -146,6 +147,14 @@ def test_three_files_at_most_know_a_feature(feature: str) -> None:
     know = {name for name, file in files.items() if not own.search(name) and names.search(file.read_text("utf-8"))}
     assert "agent_memory/features.py" in know
     assert know <= EDITED
+
+
+def test_other_tests_know_a_feature_with_a_registration_by_that_alone() -> None:
+    """So that its folder, that of its tests and its line in the list can go, and all other tests pass."""
+    for folder in (Path(file).parent for file in parts("registration.py")):
+        names = re.compile(rf"\b(agent_memory|agent_memory_worker|tests\.features)\.{folder.name}\b")
+        others = [file for file in (ROOT / "tests").rglob("*.py") if folder not in file.parents]
+        assert [str(file) for file in others if names.search(file.read_text("utf-8"))] == []
 
 
 async def test_two_tools_of_one_name_are_a_mistake() -> None:

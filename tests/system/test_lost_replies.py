@@ -16,8 +16,8 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.lua_files import load, lua_names
+from tests.features.registrations import registrations
 from tests.support.api import serving
-from tests.support.registration import registrations
 from tests.support.rig import SCOPE, Rig
 from tests.system.conftest import MakeChat, MakeProxied
 from tests.system.faults.pictures import finished, picture, texts

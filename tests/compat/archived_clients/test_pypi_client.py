@@ -13,8 +13,8 @@ import pytest
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
+from tests.features.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
-from tests.support.registration import parts, registrations
 
 PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"
 PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "oldclient_program.py"

@@ -15,8 +15,8 @@ from ulid import ULID
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
+from tests.features.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
-from tests.support.registration import parts, registrations
 from tests.support.waiting import wait_until
 
 PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"

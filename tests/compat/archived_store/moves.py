@@ -12,7 +12,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
 from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.transfer.archived_server.progress import MoveStore
-from tests.support.registration import registrations
+from tests.features.registrations import registrations
 from tests.support.rig import SCOPE, Rig
 
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}

@@ -23,9 +23,9 @@ from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.duplicates import routes
 from agent_memory_client import create_memory_client
+from tests.features.registrations import registrations
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
-from tests.support.registration import registrations
 from tests.support.rig import Rig, gathered, open_rig
 
 OPERATOR = "operator-of-the-defects"

@@ -12,8 +12,8 @@ from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.compat.defects.conftest import Space, ago
+from tests.features.registrations import registrations
 from tests.support.api import serving
-from tests.support.registration import registrations
 from tests.support.waiting import wait_until
 from tests.system.conftest import through
 from tests.system.faults.proxy import Proxy

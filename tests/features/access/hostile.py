@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.records import message_memory_id
-from tests.support.registration import registrations
+from tests.features.registrations import registrations
 
 TIME = "2026-01-01T00:00:00Z"
 

@@ -25,8 +25,8 @@ from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError, M
 from agent_memory_client.models import CreateTokenRequest, RoleEnum
 from tests.features.access.client_attacks import Bridge
 from tests.features.access.conftest import ADMIN, Guarded
+from tests.features.registrations import registrations
 from tests.support.api import serving
-from tests.support.registration import registrations
 from tests.support.waiting import wait_until
 
 CONFIG = MemoryClientConfig(base_url="http://127.0.0.1", api_key=ADMIN, max_retries=0)

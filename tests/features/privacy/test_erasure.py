@@ -13,8 +13,8 @@ from redis.asyncio import Redis
 
 from agent_memory.core.settings import load_settings
 from agent_memory.storage.keyspace import digest, tag
+from tests.features.registrations import registrations
 from tests.support.lookalike import Lookalike
-from tests.support.registration import registrations
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 

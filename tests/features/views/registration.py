@@ -15,7 +15,7 @@ from agent_memory.views.prompts import summarize_group
 from agent_memory.views.service import ViewService
 from agent_memory.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient
-from tests.support.registration import Registration, Request, Send
+from tests.features.registrations import Registration, Request, Send
 from tests.support.rig import SCOPE
 
 PATH = "/v1/summary-views"

@@ -11,6 +11,8 @@ import pytest
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from tests.compat.contract.differences import CONTRACT, differences, operations, owner_of
+from tests.features.registrations import registrations
+from tests.features.views.registration import REGISTRATION
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,10 @@ def test_all_operations_of_the_contract_are_served(document: dict[str, Any]) -> 
     own = [(one["method"].lower(), one["path"]) for one in operations() if owner_of(one["path"]) == "views"]
     assert len(own) == 8
     assert [place for place in own if place[0] not in document["paths"].get(place[1], {})] == []
+
+
+def test_tests_that_walk_over_all_features_are_told_of_views() -> None:
+    assert REGISTRATION in registrations()
 
 
 DRIFTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [

@@ -11,7 +11,7 @@ from ulid import ULID
 
 from agent_memory.http.operation import Operation
 from agent_memory.http.routes import ROUTERS
-from tests.support.registration import registrations
+from tests.features.registrations import registrations
 
 JSON = {"Content-Type": "application/json"}
 MESSAGE = {"role": "user", "content": "hi"}

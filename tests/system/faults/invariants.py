@@ -21,8 +21,8 @@ from agent_memory.sessions.codec import decode_entry, decode_session, message_id
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
+from tests.features.registrations import registrations
 from tests.support.key_spaces import key_names
-from tests.support.registration import registrations
 from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read
 

@@ -17,8 +17,8 @@ import redis.asyncio as aioredis
 
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
+from tests.features.registrations import registrations
 from tests.support.cli import ROOT
-from tests.support.registration import registrations
 from tests.support.waiting import wait_until
 from tests.system.faults.actors import ErasedActor, KeyedActor
 from tests.system.faults.block_actors import BlockActor

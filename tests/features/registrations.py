@@ -13,7 +13,7 @@ import httpx
 from agent_memory.features import FEATURES
 from agent_memory_client import MemoryAPIClient
 
-ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).parent
 Request = tuple[str, str, dict[str, Any], Any]
 """Method, path, query, body."""
 Send = Callable[..., Awaitable[Any]]
@@ -114,12 +114,12 @@ class Registration:
 
 def parts(name: str) -> list[str]:
     """The files of this name that announced features have beside their tests."""
-    files = [ROOT / "features" / feature.name / name for feature in FEATURES]
+    files = [FOLDER / feature.name / name for feature in FEATURES]
     return [str(file) for file in files if file.exists()]
 
 
 @cache
 def registrations() -> tuple[Registration, ...]:
     """Those of the features that are announced."""
-    names = [feature.name for feature in FEATURES if (ROOT / "features" / feature.name / "registration.py").exists()]
+    names = [feature.name for feature in FEATURES if (FOLDER / feature.name / "registration.py").exists()]
     return tuple(import_module(f"tests.features.{name}.registration").REGISTRATION for name in names)
