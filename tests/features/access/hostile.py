@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,8 +50,8 @@ class Ids:
     procedure: str = "p"
     change: str = "c"
     batch: str = "b"
-    made: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What else the server gave, by what it is."""
+    made: Mapping[str, str] = field(default_factory=lambda: defaultdict(lambda: "none"))
+    """The ids that the server gave what features with a registration made, by what it is."""
 
     @property
     def s(self) -> str:

@@ -81,7 +81,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         waiting = {"agent_id": "coach", "messages": [{"role": "user", "content": f"{MARK} waits for secret tea", "id": "x2"}]}
         _ok(await coach.put("/v1/working-memory/waiting", params=ANA, json=waiting))
         attackers = [await guarded.caller("crew", "write", **limits) for limits in OTHERS]
-        ids = Ids("shared", "ana", "work", "m-shared", "v", "t", "o", "k", procedure_id, changed["id"], changed["batch_id"])
+        ids = Ids("shared", "ana", "work", "m-shared", "o", "k", procedure_id, changed["id"], changed["batch_id"])
         yield Field(coach, attackers, ids, guarded)
 
 
@@ -134,7 +134,7 @@ async def test_nothing_of_another_agent_is_seen_or_changed(field: Field) -> None
             await _attack(attacker, [*ALL[name](field.ids), *FORGERIES.cases(name, field.ids)])
             ids = field.ids
             names = choose.choices(["shared", "waiting", "ana", "work", "coach", "m-shared", "m-aside", ids.change], k=4)
-            await _attack(attacker, ALL[name](Ids(*names, "v", "t", "o", "k", ids.procedure, names[0], ids.batch)))
+            await _attack(attacker, ALL[name](Ids(*names, "o", "k", ids.procedure, names[0], ids.batch)))
     assert await _state(field) == before
 
 
