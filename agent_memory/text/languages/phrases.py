@@ -31,6 +31,7 @@ _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
 """A character of a script that writes no blanks between words."""
+_OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
@@ -101,6 +102,11 @@ class Language:
         """All words of the phrases of some sections."""
         lines = (line for section in sections for line in self.sections.get(section, ()))
         return frozenset(token.word for line in lines for token in tokens(line.replace("_", " ")))
+
+    def least_words(self, section: str) -> int:
+        """How many words each phrase of a section has at least; two are as good as more."""
+        lines = (_OPTIONAL.sub(" ", line).split() for line in self.sections.get(section, ()))
+        return min((min(len(parts), 2) for parts in lines), default=0)
 
     def join(self, said: Sequence[Token]) -> Joined:
         """Tokens as `pattern` reads them."""

@@ -176,12 +176,14 @@ def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
     if len(query) > _MOST_QUERY_CHARS:
         return False
-    if query.isascii() and len(set(ascii_words(query)) - ascii_vocabulary(*_EVERYTHING)) > _MOST_TOKENS_AHEAD:
+    others = set(ascii_words(query)) - ascii_vocabulary(*_EVERYTHING) if query.isascii() else ()
+    if len(others) > _MOST_TOKENS_AHEAD:
         return False
     said = tokens(query)
-    return bool(said) and any(
-        _whole(form, said) or form.is_made_of_its_words(said) or form.names_what_is_known(said) for form in _everything()
-    )
+    words = frozenset(token.word for token in said)
+    if any(form.may_name_what_is_known(words, ascii_only=query.isascii()) and form.names_what_is_known(said) for form in _everything()):
+        return True
+    return bool(said) and not others and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
 
 
 def asks_for_questions(query: str) -> bool:
@@ -212,6 +214,16 @@ class _Everything:
     about_me: re.Pattern[str] | None
     keeps: re.Pattern[str] | None
     known: re.Pattern[str] | None
+    known_words: frozenset[str]
+    """Words of the phrases of `known`."""
+    least: int
+    """So many of these words are in each of the phrases."""
+
+    def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
+        """Whether a text of these words may hold such a phrase: to match the phrases takes thirty times as long."""
+        if self.language.blankless:
+            return not ascii_only
+        return len(self.known_words & words) >= self.least
 
     def names_what_is_known(self, said: Sequence[Token]) -> bool:
         """Whether tokens name what is known of who asks ("… you know about me") behind a few words, and nothing else after it."""
@@ -242,6 +254,8 @@ def _everything() -> Sequence[_Everything]:
             language.anywhere("about me"),
             language.anywhere("keeps"),
             language.anywhere("known of me"),
+            language.vocabulary("known of me"),
+            language.least_words("known of me"),
         )
         for language in languages().values()
         if (pattern := language.pattern("everything")) is not None
