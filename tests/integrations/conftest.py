@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,7 +39,13 @@ os.environ |= {
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """The base URL of `agent-memory serve` with its own Redis, started once for all tests."""
-    folder = tmp_path_factory.mktemp("server")
+    with started_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@contextmanager
+def started_server(folder: Path) -> Generator[str]:
+    """The base URL of `agent-memory serve` with its data in a folder."""
     log = folder / "log"
     keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
     environment = {name: os.environ[name] for name in keep if name in os.environ}

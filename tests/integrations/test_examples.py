@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from tests.integrations.conftest import ROOT
+from tests.integrations.conftest import ROOT, started_server
 from tests.integrations.test_pages import run
 
 README = (ROOT / "examples" / "README.md").read_text("utf-8")
 RUNS = [block.strip().split("$ python ")[1:] for block in re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)]
 WHERE = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server that nothing was said to before, for the programs name their users themselves, as those on the pages do."""
+    with started_server(tmp_path_factory.mktemp("examples")) as url:
+        yield url
 
 
 def printed_by(command: str, said: str, server_url: str) -> list[str]:
