@@ -22,9 +22,6 @@ _DATA = Path(__file__).parents[1] / "data"
 SCENARIOS = [scenario for name in ("prompt_scenarios.yaml", "prompt_scenarios") for scenario in load_scenarios(_DATA / name)]
 RUNS = [(scenario.name, extractor) for extractor in EXTRACTORS for scenario in SCENARIOS if scenario.concerns(extractor)]
 
-# What prompts do not satisfy yet, by extractor. A pending scenario that holds fails its test: take it out.
-PENDING: frozenset[str] = frozenset()
-
 Results = dict[tuple[str, Extractor], ScenarioResult]
 
 
@@ -52,18 +49,11 @@ async def results(redis_url: str) -> Results:
 def test_prompts_hold_what_they_must(results: Results, name: str, extractor: Extractor) -> None:
     result = results[name, extractor]
     failures = [f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.shown}" for failure in result.failures]
-    if f"{extractor}: {name}" in PENDING:
-        assert failures, f"{name!r} holds with the extractor {extractor!r}: take it out of PENDING"
-        pytest.skip(f"{len(failures)} of {result.checks} checks are pending")
     assert not failures, "\n".join(failures)
 
 
 def test_scenarios_have_names_of_their_own() -> None:
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
-
-
-def test_pending_scenarios_exist() -> None:
-    assert sorted(PENDING.difference(f"{extractor}: {name}" for name, extractor in RUNS)) == []
 
 
 def test_the_files_cover_every_point_in_several_languages() -> None:

@@ -122,6 +122,11 @@ async def _get(request: Request, service: ContainerService) -> Any:
     return {**_namespace_document(document), **included}
 
 
+def _has_body(request: Request) -> bool:
+    """Whether a request announces a body, of a known length or in pieces."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
 def _included(request: Request) -> set[str]:
     """What is asked for beside a document or memory."""
     return {part for value in request.query_params.getlist("include") for part in value.split(",")}
@@ -159,8 +164,7 @@ async def _change_container(request: Request, service: ContainerService) -> Any:
 
 
 async def _delete_container(request: Request, service: ContainerService) -> Any:
-    sent = request.headers.get("content-length", "0") != "0"
-    if sent and (await read_object(request)).get("moveTo"):
+    if _has_body(request) and (await read_object(request)).get("moveTo"):
         raise NotSupported("moveTo")
     return await service.delete_container(_tag(request) or "")
 
@@ -286,8 +290,7 @@ async def _namespace_profile(request: Request, service: ContainerService) -> Any
 async def _namespace_list(request: Request, service: ContainerService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     query = dict(request.query_params)
-    sent = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    body = await read_object(request) if sent else {}
+    body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
     asked = DocumentListing.model_validate({**query, **given, "containerTag": tag})

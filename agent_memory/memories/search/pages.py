@@ -22,8 +22,8 @@ from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplan
 _FEW_MORE = 10
 # So many facts that are not near enough themselves are read beside a prompt's page: in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
+# And so many of what was said, where the page has places left.
 _FURTHER_SAID = 8
-
 # Messages around one that has some words have these, too, once for its twice.
 _SAID_SINCE = 12
 

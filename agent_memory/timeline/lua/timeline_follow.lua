@@ -4,10 +4,10 @@
 --          namespace (as a tag or ""), identity (JSON), events: [{m: its name, b: first day, e: last day (none: open), f: [topic, entity or
 --          precision…], h: what a summary would say of it, p: [[period, when (s) it ends]…], j: JSON}…]}…]
 --   stamp  a new word, which marks what this call has changed
--- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>), whose it is (o)
--- and its user (u), and ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer than a day, by
--- last day (:e). Of periods the hash :s counts the events (c<period>); a summary (<period>) goes in the same step in which an event of its
--- period changes, and the period waits (g<period>: stamp and end; :p).
+-- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>), whose it is (o) and
+-- its user (u), and ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer
+-- than a day, by last day (:e). Of periods the hash :s counts the events (c<period>); a summary (<period>) goes in the same step in which
+-- an event of its period changes, and the period waits (g<period>: stamp and end; :p).
 -- KEYS: any
 -- ARGV: root, stamp, items: json
 -- -> per item 1, or 0 where its memory has changed

@@ -172,6 +172,18 @@ async def test_a_list_reads_a_body_whose_length_is_not_announced(api: httpx.Asyn
     assert len((await api.post(path)).json()["documents"]) == 2
 
 
+async def test_a_container_that_is_to_be_moved_stays_however_that_is_sent(api: httpx.AsyncClient, tag: str) -> None:
+    await taken_in(api, tag, "I keep bees")
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"moveTo": '
+        yield b'"another"}'
+
+    headers = {"content-type": "application/json"}
+    assert (await api.request("DELETE", f"/ns/{tag}", content=chunks(), headers=headers)).status_code == 501
+    assert len((await call(api, "POST", f"/ns/{tag}/list/documents", {}))["documents"]) == 1
+
+
 async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) -> None:
     made = await call(api, "POST", "/v4/memories", {"containerTag": tag, "memories": [{"content": "John prefers dark mode"}]})
     name = made["memories"][0]["id"]
