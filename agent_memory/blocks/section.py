@@ -41,7 +41,7 @@ class BlocksSection:
         return BlockReads(self._store, self._counter, ask, session)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BlockReads:
     """What the section reads for one prompt."""
 
@@ -60,7 +60,7 @@ class BlockReads:
         return BlocksContent(choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0])), self.counter)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BlocksContent:
     """The blocks that the prompt could show, by label."""
 
@@ -86,7 +86,7 @@ class BlocksContent:
         return FittedBlocks(list(texts.values()), sorted(left_out), self.counter)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FittedBlocks:
     """The blocks that the prompt shows, and the labels of those that it has no room for."""
 

@@ -42,7 +42,7 @@ class Reader(NamedTuple):
 NOBODY = Reader()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PromptAsk:
     """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one.
 
@@ -57,7 +57,7 @@ class PromptAsk:
     reader: Reader = NOBODY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionMessages:
     """The messages (ids, oldest first) of the prompt's session that it shows, and how many of the session it does not show."""
 
@@ -66,7 +66,7 @@ class SessionMessages:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SectionText:
     """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
 

@@ -21,7 +21,7 @@ ID_TOKENS = 22
 _MOST_NAME = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LineStyle:
     """How lines are written: as seen at a time (`now`, in `zone`), with or without ids."""
 

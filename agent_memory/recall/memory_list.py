@@ -28,7 +28,7 @@ MessageName = tuple[str | None, str | None, str | None, str]
 """A message: namespace, user, session and id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoryList:
     """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask."""
 

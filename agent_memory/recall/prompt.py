@@ -11,7 +11,7 @@ from agent_memory.recall.formats import FormattedPrompt
 from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, SearchRequest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prompt:
     """A prompt; see MemoryPromptResponse. `search` is the search that brought its memories; `formatted` is the prompt in the format of an
     API, where the request names one."""

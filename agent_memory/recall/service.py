@@ -110,15 +110,16 @@ class RecallService:
         fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, SECTION_SHARE, [content])]
         fitted_recalled = _fit_together(budget, RECALLED_SHARE, contents.recalled)
         window = session.window.fit_section(budget.left)
+        shown = window.shown
         always = [
-            *[_framed(section.render_section(window.shown)) for section in fitted_always],
-            *[section.render_section(window.shown) for section in fitted_summary],
+            *[_framed(section.render_section(shown)) for section in fitted_always],
+            *[section.render_section(shown) for section in fitted_summary],
         ]
         recalled = [
-            *[section.render_section(window.shown) for section in fitted_own],
-            *[_framed(section.render_section(window.shown)) for section in fitted_recalled],
+            *[section.render_section(shown) for section in fitted_own],
+            *[_framed(section.render_section(shown)) for section in fitted_recalled],
         ]
-        turns = window.render_section(window.shown)
+        turns = window.render_section(shown)
         texts = [*always, turns, *recalled]
         return Prompt(
             [*(message for text in texts for message in text.messages), text_message("user", ask.body.query)],
@@ -140,14 +141,15 @@ class RecallService:
 
         of_session, *of_sections = _split(await self._read(build), counts)
         session = await self._session.load_session(ask, of_session)
-        if session.messages is not None and session.messages.ref != ask.session:
+        messages = session.messages
+        if messages is not None and messages.ref != ask.session:
             # The session was found by its id alone: it is a user's, and so is what belongs into its prompt.
-            ref = session.messages.ref
+            ref = messages.ref
             reader = Reader(ref.namespace, ref.user_id, ask.reader.agent_id)
-            return session, await self._reload_sections(replace(ask, session=ref, reader=reader), session)
-        return session, await opened.load(of_sections, session.messages)
+            return session, await self._reload_sections(replace(ask, session=ref, reader=reader), messages)
+        return session, await opened.load(of_sections, messages)
 
-    async def _reload_sections(self, ask: PromptAsk, session: SessionContent) -> _Contents:
+    async def _reload_sections(self, ask: PromptAsk, session: SessionMessages) -> _Contents:
         """The sections of another session than the one that was asked for."""
         opened = await self._open_sections(ask)
         counts: list[int] = []
@@ -155,7 +157,7 @@ class RecallService:
         def build(pipe: Pipe) -> None:
             counts[:] = [reads.queue_section(pipe) for reads in opened.all]
 
-        return await opened.load(_split(await self._read(build), counts), session.messages)
+        return await opened.load(_split(await self._read(build), counts), session)
 
     async def _open_sections(self, ask: PromptAsk) -> _Opened:
         kinds = [[await section.open_section(ask) for section in sections] for sections in self._sections]
@@ -204,6 +206,8 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 
 def _framed(text: SectionText) -> SectionText:
     """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
+    if not text.parts:
+        return text
     parts = [escape_frames(part) for part in text.parts]
     return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
 

@@ -184,7 +184,7 @@ class SessionState:
     """Whether the first of the messages answer a call that stands further before them than was looked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionTurns:
     """What a prompt shows of a session: its newest messages that fit into a window, of so many that there are in all.
 

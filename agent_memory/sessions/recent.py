@@ -36,7 +36,7 @@ _LIMITS = {"looked_at": 64, "most_sessions": 16, "most_each": 16, "most": 32, "m
 _DECODED = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecentQuery:
     """What is looked for among the unpromoted messages of a user: for a search, in these namespaces only (None: all)."""
 

@@ -21,7 +21,7 @@ _WINDOW = load("sessions/session_window")
 _RECENT = load("sessions/recent_messages")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionStamp:
     """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601.
 

@@ -49,7 +49,7 @@ from agent_memory_client.models import (
 _FAR = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionAnswer:
     """A session as the caller sees it, its version, and whether the caller left out message times."""
 

@@ -51,7 +51,7 @@ _BEFORE = 16
 _ALL_BEFORE = 2**31
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewMessage:
     """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
 
@@ -71,7 +71,7 @@ class MovedSession:
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionWrite:
     """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
 
@@ -107,7 +107,7 @@ class SessionWrite:
     """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenWindow:
     """Tokens that the newest messages of a session may take, each with an `overhead`; None: the session's own window, else the default."""
 

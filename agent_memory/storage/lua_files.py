@@ -33,6 +33,7 @@ _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
 # What stands for None: an empty string is a value.
 _NONE = "\0"
+_ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
 
@@ -54,14 +55,6 @@ class Argument:
             decoded = f"{value} ~= '\\0' and {decoded} or nil"
         return f"local {self.name} = {decoded}"
 
-    def encode(self) -> Callable[[Any], Any] | None:
-        """What makes a value one that Redis takes; None for nothing."""
-        encode: dict[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
-        plain = encode.get(self.kind)
-        if self.mark != "?":
-            return plain
-        return lambda value: _NONE if value is None else value if plain is None else plain(value)
-
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
@@ -72,7 +65,10 @@ class LuaScript:
     keys: tuple[Argument, ...]
     args: tuple[Argument, ...]
     names: Mapping[str, None]
-    encoders: tuple[Callable[[Any], Any] | None, ...]
+    encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
+    """What makes the values of some of `args` (by their places) ones that Redis takes."""
+    optional: tuple[int, ...]
+    """The places of those of `args` that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
         """The command that runs it, by its text (`EVAL`, `EVAL_RO`) or its digest.
@@ -85,8 +81,13 @@ class LuaScript:
             raise TypeError(f"{self.name}.lua needs an argument: {error}") from None
         if not named.keys() <= self.names.keys():
             raise TypeError(f"{self.name}.lua has no argument {', '.join(sorted(named.keys() - self.names.keys()))}")
-        keys = values[: len(self.keys)]
-        args = [value if encode is None else encode(value) for value, encode in zip(values[len(keys) :], self.encoders, strict=True)]
+        keys, args = values[: len(self.keys)], values[len(self.keys) :]
+        for place, encode in self.encoders:
+            if args[place] is not None:
+                args[place] = encode(args[place])
+        for place in self.optional:
+            if args[place] is None:
+                args[place] = _NONE
         if self.keys and self.keys[-1].mark:
             keys = keys[:-1] + list(keys[-1]) if self.keys[-1].mark == "..." else [key for key in keys if key is not None]
         if self.args and self.args[-1].mark == "...":
@@ -113,7 +114,9 @@ def load(name: str) -> LuaScript:
     named = [argument.local("KEYS", position) for position, argument in zip(count(1), keys, strict=False)]
     named += [argument.local("ARGV", position) for position, argument in zip(count(1), args, strict=False)]
     text = [first, *named, *(line for part in parts.values() for line in part), *body]
-    return LuaScript(name, "\n".join(text) + "\n", keys, args, names, tuple(argument.encode() for argument in args))
+    encoders = tuple((place, _ENCODERS[argument.kind]) for place, argument in enumerate(args) if argument.kind in _ENCODERS)
+    optional = tuple(place for place, argument in enumerate(args) if argument.mark == "?")
+    return LuaScript(name, "\n".join(text) + "\n", keys, args, names, encoders, optional)
 
 
 def lua_names() -> Iterator[tuple[str, bool]]:

@@ -17,7 +17,7 @@ from agent_memory.llm.wrappers.base import EmbedderWrapper
 SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _PendingText:
     """One text on its way: who waits for it awaits `vector`."""
 

@@ -42,12 +42,22 @@ class TermStatistic(NamedTuple):
     best_score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TermStatistics:
     """How many memories there are, and what is known of each term."""
 
     total: int = 0
     terms: Mapping[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
+
+
+@dataclass(slots=True)
+class _KnownTerms:
+    """What was counted among the memories of a clause, since when (seconds of a monotonic clock) it is trusted, and how many there were."""
+
+    since: float
+    total: int = 0
+    terms: dict[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
+
 
 
 class DocumentFrequencies:
@@ -61,7 +71,7 @@ class DocumentFrequencies:
         self._read = reader
         self._store = store
         self._no_wait_until = 0.0
-        self._last: dict[str, tuple[float, TermStatistics]] = {}  # by clause: since when they are trusted
+        self._known: dict[str, _KnownTerms] = {}  # by clause
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
         """The statistics of some terms among the memories of a clause of `around`, in one round trip.
@@ -69,17 +79,19 @@ class DocumentFrequencies:
         With `settle` it then waits a moment for a bulk of memories that were just written to get their vectors.
         """
         current, now = filters.current(clause), monotonic()
-        since, last = self._last.get(clause, (now, TermStatistics()))
-        if since + _TRUST_SECONDS < now or len(last.terms) > _MOST_TERMS:
-            since, last = now, TermStatistics()
-        statistics = await self._ask_terms(current, [term for term in terms if term not in last.terms], settle=settle)
-        if last.terms and abs(statistics.total - last.total) > max(_FEW, _MISSING_SHARE * last.total):
-            since, last = now, await self._ask_terms(current, [term for term in terms if term in last.terms], settle=False)
-        known = {**last.terms, **statistics.terms}
-        if len(self._last) >= _MOST_CLAUSES:
-            self._last.clear()
-        self._last[clause] = since, TermStatistics(last.total or statistics.total, known)
-        return TermStatistics(statistics.total, {term: known[term] for term in terms})
+        known = self._known.get(clause)
+        if known is None or known.since + _TRUST_SECONDS < now or len(known.terms) > _MOST_TERMS:
+            known = _KnownTerms(now)
+        statistics = await self._ask_terms(current, [term for term in terms if term not in known.terms], settle=settle)
+        if known.terms and abs(statistics.total - known.total) > max(_FEW, _MISSING_SHARE * known.total):
+            counted = await self._ask_terms(current, [term for term in terms if term in known.terms], settle=False)
+            known = _KnownTerms(now, counted.total, dict(counted.terms))
+        known.total = known.total or statistics.total
+        known.terms.update(statistics.terms)
+        if len(self._known) >= _MOST_CLAUSES:
+            self._known.clear()
+        self._known[clause] = known
+        return TermStatistics(statistics.total, {term: known.terms[term] for term in terms})
 
     async def _ask_terms(self, current: str, terms: Sequence[str], *, settle: bool) -> TermStatistics:
         def build(pipe: Pipe) -> None:

@@ -28,7 +28,7 @@ _FURTHER_SAID = 8
 _SAID_SINCE = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Page:
     """A page of memories; see MemoryRecordResultsResponse."""
 

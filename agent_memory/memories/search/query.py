@@ -34,7 +34,7 @@ _DEPTH_WITHOUT_PAGES = 50
 _AGE_DEPTH = 400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueryWords:
     """The words of a query.
 
@@ -48,7 +48,7 @@ class QueryWords:
     phrase: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueryMeaning:
     """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that.
 
@@ -61,7 +61,7 @@ class QueryMeaning:
     unknown_script: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SearchQuery:
     """A search that is ready for its round trip. `mode` None lists without a query.
 

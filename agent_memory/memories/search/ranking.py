@@ -151,7 +151,7 @@ class RankedMemory(NamedTuple):
     reranked: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ranking:
     """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
 

@@ -100,7 +100,7 @@ class MemoriesSection:
         if session is not None:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
-        cut = await self._passed_over(ask.scope, query, ranking, newest)
+        cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
         page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
@@ -126,9 +126,7 @@ class MemoriesSection:
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
-        if not (query.request.explain and newest):
-            return []
+        """Those of the first of the ranking that are passed over for the session's messages, which show them."""
         hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self._pages.read_ranked(scope, query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
@@ -261,7 +259,7 @@ def _names_user(condition: Condition) -> bool:
     return condition.user_id is not None or any(map(_names_user, joined))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoryReads:
     """What the section reads for one prompt."""
 

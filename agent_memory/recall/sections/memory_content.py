@@ -24,7 +24,7 @@ _AROUND_TOKENS = 40
 CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoriesContent:
     """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
     `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
@@ -71,7 +71,7 @@ class MemoriesContent:
         return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FittedMemories:
     """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
 

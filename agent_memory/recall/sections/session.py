@@ -63,7 +63,7 @@ class SessionSection:
         return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionContent:
     """A session as it was read, and the two parts of a prompt that are made of it."""
 
@@ -78,7 +78,7 @@ class SessionContent:
         return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SummaryContent:
     """The summary of the session; "" for none."""
 
@@ -92,7 +92,7 @@ class SummaryContent:
         return FittedSummary(self.counter.truncate(self.text, tokens), self.counter)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FittedSummary:
     """The summary as the prompt shows it."""
 
@@ -111,7 +111,7 @@ class FittedSummary:
         return SectionText([text_message("system", text)], [text])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WindowContent:
     """The last messages of the session, as they were read for the window of its model."""
 
@@ -128,7 +128,7 @@ class WindowContent:
         return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FittedWindow:
     """The messages that the prompt shows."""
 

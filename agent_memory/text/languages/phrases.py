@@ -204,7 +204,7 @@ _ASCII_WORD = re.compile(r"[a-z]+")
 
 def ascii_words(text: str) -> list[str]:
     """The words of a text in ASCII, in lower case; apostrophes part no words."""
-    return _ASCII_WORD.findall(text.lower().replace("'", ""))
+    return _ASCII_WORD.findall(text.lower().replace("'", "").replace("`", ""))
 
 
 @lru_cache(maxsize=4)

@@ -176,13 +176,18 @@ def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
     if len(query) > _MOST_QUERY_CHARS:
         return False
-    others = set(ascii_words(query)) - ascii_vocabulary(*_EVERYTHING) if query.isascii() else ()
+    written = ascii_words(query) if query.isascii() else None
+    others = () if written is None else set(written) - ascii_vocabulary(*_EVERYTHING)
     if len(others) > _MOST_TOKENS_AHEAD:
         return False
-    said = tokens(query)
-    words = frozenset(token.word for token in said)
-    if any(form.may_name_what_is_known(words, ascii_only=query.isascii()) and form.names_what_is_known(said) for form in _everything()):
-        return True
+    said = tokens(query) if written is None or not others else ()
+    words = frozenset(written) if written is not None else frozenset([token.word for token in said])
+    # To match the phrases takes thirty times as long as to see that a language's words are not there.
+    naming = [form for form in _everything() if form.may_name_what_is_known(words, ascii_only=written is not None)]
+    if naming:
+        said = said or tokens(query)
+        if any(form.names_what_is_known(said) for form in naming):
+            return True
     return bool(said) and not others and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
 
 
@@ -220,7 +225,7 @@ class _Everything:
     """So many of these words are in each of the phrases."""
 
     def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
-        """Whether a text of these words may hold such a phrase: to match the phrases takes thirty times as long."""
+        """Whether a text of these words may hold such a phrase."""
         if self.language.blankless:
             return not ascii_only
         return len(self.known_words & words) >= self.least
