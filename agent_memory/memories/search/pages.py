@@ -153,13 +153,11 @@ class PageReader:
     ) -> list[ShownMemory]:
         """The memories that are there, each with its place in the answer."""
         cards: list[ShownMemory] = []
-        for rank, (each, card) in enumerate(
-            zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=query.request.offset + 1
-        ):
+        kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
+        for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
             if card is not None:
-                memory = ranking.memory_of(each)
-                why = explain_memory(memory, rank) if query.request.explain else None
-                card.set_score(max(memory.distance, 0.0), memory.score, query.score_type, why)
+                why = explain_memory(ranking.memory_of(each), rank) if explains else None
+                card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
                 cards.append(card)
         return cards
 

@@ -179,9 +179,14 @@ class Ranking:
         score, name = scored
         if self.listed:
             return RankedMemory(name, None, 0.0)
-        similarity = score if self.similarities is None else self.similarities.get(name, 0.0)
         parts = None if self.parts is None else self.parts(score, name)
-        return RankedMemory(name, score, 1.0 - similarity, parts, self.recencies.get(name), self.reranked.get(name))
+        return RankedMemory(name, score, self.distance_of(scored), parts, self.recencies.get(name), self.reranked.get(name))
+
+    def distance_of(self, scored: Scored) -> float:
+        """The distance (0..2) of a scored memory from the query; 0 in a listing."""
+        if self.listed:
+            return 0.0
+        return 1.0 - (scored[0] if self.similarities is None else self.similarities.get(scored[1], 0.0))
 
     def rank_of(self, name: str) -> int | None:
         """The rank of a memory, from 1; None when it was not ranked."""

@@ -187,4 +187,4 @@ class MemoryQueries:
         queue_search(pipe, self._words, query)
 
     def _blob(self, vector: NDArray[np.float32]) -> bytes:
-        return vector.astype(self._spec.numpy_type).tobytes()
+        return vector.astype(self._spec.numpy_type, copy=False).tobytes()
