@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory.cli.run import check_redis_url
-from agent_memory.cli.target import named_server, server_here, shown_server
+from agent_memory.cli.target import server_here
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings, load_settings
 from agent_memory.embedded.server import embedded_redis, has_data
@@ -36,16 +36,6 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None) -> Setting
     if data_dir is not None and redis_url is None:
         settings = settings.model_copy(update={"redis": settings.redis.model_copy(update={"url": None})})
     return settings
-
-
-def check_store_meant(command: str, options: str, named: bool) -> None:
-    """For commands that no server does for others. Raises StartupError when the environment names a server, and `options` no store."""
-    server = named_server()
-    if server is not None and not named:
-        raise StartupError(
-            f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
-            f"say with {options} which store is meant"
-        )
 
 
 @asynccontextmanager

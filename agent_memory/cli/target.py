@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
+from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings, load_settings
 
 URL_VARIABLE = "AGENT_MEMORY_URL"
@@ -36,6 +37,16 @@ def shown_server(url: str) -> str:
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
     except ValueError:
         return "the URL that was given"
+
+
+def check_store_meant(command: str, options: str, named: bool) -> None:
+    """For commands that no server does for others. Raises StartupError when the environment names a server, and `options` no store."""
+    server = named_server()
+    if server is not None and not named:
+        raise StartupError(
+            f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
+            f"say with {options} which store is meant"
+        )
 
 
 def say_server(url: str) -> None:

@@ -200,16 +200,8 @@ class ItemStore:
         """Lets items with a time to live begin it anew. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
-            name = owner_digest(scope, owner)
-            await self._refresh(
-                items=self._item_keys.entries(name),
-                expiries=self._item_keys.expiries(name),
-                paths=self._item_keys.paths(name),
-                owners=self._item_keys.owners(scope.tenant),
-                root=self._keys.root,
-                owner=name,
-                members=entries,
-            )
+            expiries = self._item_keys.expiries(owner_digest(scope, owner))
+            await self._refresh(expiries=expiries, root=self._keys.root, members=entries)
 
     async def load_owners(self, scope: Scope) -> list[ItemOwner]:
         """The owners of items within reach."""

@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.operation_states import operation_state
 from agent_memory.jobs.order_store import decode_order
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, tag
@@ -147,12 +148,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
     if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
         return None
     failed, lease = (int(part) for part in (tries or b"0 0").split()[:2])
-    if due is None:
-        state = OperationState.DEAD if dead is not None else OperationState.DONE
-    elif lease > now:
-        state = OperationState.RUNNING
-    else:
-        state = OperationState.RETRYING if failed or why else OperationState.PENDING
+    state = operation_state(marked=due is not None, dead=dead is not None, leased=lease > now, failed=bool(failed or why))
     return OperationRecord(
         id=mark.operation_id,
         kind=OperationKind(mark.kind.value),

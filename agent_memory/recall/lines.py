@@ -10,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.frames import one_line, shown_id
+from agent_memory.recall.superseded_messages import no_longer_true_since
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.time_expressions import ago, zone_of
 from agent_memory_client.models import SearchRequest
@@ -59,12 +60,6 @@ def line_date(memory: ShownMemory) -> datetime:
     if memory.last_said_at is None and memory.edited_at is None:
         return memory.created_at
     return max(filter(None, (memory.created_at, memory.last_said_at, memory.edited_at)))
-
-
-def no_longer_true_since(memory: ShownMemory) -> datetime | None:
-    """Since when what a message says is no longer true; None for what was said again since."""
-    ended = memory.ended_at
-    return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None
 
 
 def speaker_name(memory: ShownMemory) -> str:

@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.cli.run import check_redis_url
-from agent_memory.cli.store import check_store_meant, is_begun, settings_with
-from agent_memory.cli.target import say_store
+from agent_memory.cli.store import is_begun, settings_with
+from agent_memory.cli.target import check_store_meant, say_store
 from agent_memory.core.errors import RedisUnavailable, StartupError
 from agent_memory.core.logs import configure_logging
 from agent_memory.core.settings import Settings, load_settings

@@ -9,8 +9,8 @@ from collections import Counter
 
 from rich.console import Console
 
-from agent_memory.cli.store import check_store_meant, existing_store, settings_with
-from agent_memory.cli.target import say_store
+from agent_memory.cli.store import existing_store, settings_with
+from agent_memory.cli.target import check_store_meant, say_store
 from agent_memory.core.logs import configure_logging
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.runtime import open_runtime

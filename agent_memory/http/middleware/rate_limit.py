@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory.access.limits import RequestLimit
 from agent_memory.access.principals import EVERYBODY, PRINCIPAL
@@ -14,13 +14,12 @@ from agent_memory.core.errors import AgentMemoryError
 from agent_memory.core.scope import Principal
 from agent_memory.http.document import pages
 from agent_memory.http.errors import render
+from agent_memory.http.middleware.request_cost import cost_of, counted
 
 _COUNTED = "agent_memory.counted"
 """The name under which an ASGI scope says that the request was counted."""
 # Whoever watches the server is no tenant.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
-# A request counts as one, and once more for so many bytes of its body: what it costs to read, count and remember grows with them.
-BODY_UNIT = 16 * 1024
 # Whoever sends on in spite of refusals waits for the next ones, so that one connection cannot ask thousands of times in a second.
 _HOLD_SECONDS = 0.05
 _MOST_HELD = 256
@@ -57,7 +56,7 @@ class RateLimitMiddleware:
         if limit is None or caller is None or not self._counts(scope, caller) or limit.waiting(caller.tenant) >= self._most_waiting:
             await self._app(scope, receive, send)
             return
-        cost = _cost_of(scope)
+        cost = cost_of(scope)
         try:
             await limit.admit(caller.tenant, cost or 1)
         except AgentMemoryError as error:
@@ -66,7 +65,7 @@ class RateLimitMiddleware:
             await render(error)(scope, receive, send)
             return
         scope[_COUNTED] = True
-        await self._app(scope, receive if cost else _counted(receive, limit, caller.tenant), send)
+        await self._app(scope, receive if cost else counted(receive, limit, caller.tenant), send)
 
     @staticmethod
     def _counts(scope: Scope, caller: Principal) -> bool:
@@ -80,30 +79,3 @@ class RateLimitMiddleware:
             await self._pause(_HOLD_SECONDS)
         finally:
             self._held -= 1
-
-
-def _cost_of(scope: Scope) -> int | None:
-    """How many requests one counts for, by the length that it declares; None when it declares none, but has a body."""
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            # A number of more digits is beyond every limit of a body, and refused for that.
-            return 1 + int(value) // BODY_UNIT if len(value) <= 12 and value.isdigit() else 1
-        if name == b"transfer-encoding":
-            return None
-    return 1
-
-
-def _counted(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Counts a body of unknown length while it is read, at the same price. Raises TooMany, RedisUnavailable to whoever reads."""
-    uncounted_bytes = 0
-
-    async def receive_counted() -> Message:
-        nonlocal uncounted_bytes
-        message = await receive()
-        uncounted_bytes += len(message.get("body", b""))
-        if (units := uncounted_bytes // BODY_UNIT) > 0:
-            uncounted_bytes -= units * BODY_UNIT
-            await limit.admit(tenant, units)
-        return message
-
-    return receive_counted

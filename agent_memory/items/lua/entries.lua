@@ -1,4 +1,4 @@
--- Entries of one owner: a sorted set of "<path>!<key>!<name of the item>", when each ends, and how many items a path has.
+-- Entries of one owner: a sorted set of "<path>!<key>!<name of the item>", when each ends (`items/item_expiry`), and how many items a path has.
 -- NEEDS: root, items, expiries, paths, owners, owner
 local clock = require("storage/clock")
 local function remove(member)
@@ -10,12 +10,6 @@ local function remove(member)
   if redis.call('ZCARD', items) == 0 then redis.call('HDEL', owners, owner) end
   return 1
 end
--- It ends when its time to live is over, or sooner where an import says when (`ends_at`, ms).
-local function expire(member, ttl, ends_at)
-  local at = string.format('%.0f', math.min(clock.ms + ttl, ends_at or math.huge))
-  redis.call('ZADD', expiries, at, member)
-  redis.call('PEXPIREAT', root .. 'it:' .. string.sub(member, -32), at)
-end
 -- What has ended goes before anything is listed.
 local function remove_ended()
   local now = string.format('%.0f', clock.ms)
@@ -25,4 +19,4 @@ local function remove_ended()
     for _, member in ipairs(ended) do remove(member) end
   until #ended < 1000
 end
-return {remove = remove, expire = expire, remove_ended = remove_ended}
+return {remove = remove, remove_ended = remove_ended}

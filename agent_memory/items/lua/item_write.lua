@@ -8,6 +8,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local entries = require("items/entries")
+local item_expiry = require("items/item_expiry")
 entries.remove_ended()
 local now = string.format('%.0f', clock.ms)
 local marked = false
@@ -30,7 +31,7 @@ for i = changes_at, #ARGV, 10 do
       'ua', updated_at or now, 'ix', ARGV[i + 6], 'px', ARGV[i + 7], 'k', ARGV[i + 8], 'em', ARGV[i + 9] == '1' and '0' or 'x')
     if ttl ~= '' then
       redis.call('HSET', key, 'tl', ttl)
-      entries.expire(member, tonumber(ttl), ends_at)
+      item_expiry.expire(member, tonumber(ttl), ends_at)
     end
     if ARGV[i + 9] == '1' then
       outbox.mark_due(due, now, name)

@@ -59,7 +59,6 @@ class _KnownTerms:
     terms: dict[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
 
 
-
 class DocumentFrequencies:
     """Asks the index how common terms are; those of the last minute are remembered, which saves each search some six queries of the index.
 

@@ -18,8 +18,9 @@ from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.lines import line_date, no_longer_true_since
+from agent_memory.recall.lines import line_date
 from agent_memory.recall.sections.memory_content import MemoriesContent
+from agent_memory.recall.superseded_messages import no_longer_true_since
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.results import parse_listed

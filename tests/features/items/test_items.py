@@ -25,8 +25,8 @@ async def put(http: httpx.AsyncClient, owner: dict[str, str], path: list[str], k
     assert answer.status_code == 200, answer.text
 
 
-async def get(http: httpx.AsyncClient, owner: dict[str, str], path: list[str], key: str) -> Any:
-    answer = await http.get(URL, params={**owner, "path": path, "key": key})
+async def get(http: httpx.AsyncClient, owner: dict[str, str], path: list[str], key: str, **more: Any) -> Any:
+    answer = await http.get(URL, params={**owner, "path": path, "key": key, **more})
     return answer.json() if answer.status_code == 200 else answer.status_code
 
 
@@ -173,12 +173,12 @@ async def test_a_batch_reads_before_it_writes(worked: httpx.AsyncClient, owner: 
     assert [item["value"] for item in await search(worked, owner)] == [{"n": 2}]
 
 
-async def test_an_item_ends_with_its_time_and_reading_it_begins_that_anew(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_an_item_ends_with_its_time(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     await put(worked, owner, ["a"], "short", {"n": 1}, ttl_minutes=0.001)
     await put(worked, owner, ["a"], "long", {"n": 2}, ttl_minutes=60)
 
     async def gone() -> bool:
-        return await get(worked, owner, ["a"], "short") == 404
+        return await get(worked, owner, ["a"], "short", refresh_ttl=False) == 404
 
     await wait_until(gone, "the end of the item")
     assert await keys(worked, owner) == ["long"]
@@ -190,6 +190,23 @@ async def test_an_item_ends_with_its_time_and_reading_it_begins_that_anew(worked
     await wait_until(no_path, "the end of its path")
     await put(worked, owner, ["a"], "long", {"n": 3})
     assert await keys(worked, owner) == ["long"]
+
+
+async def test_reading_an_item_begins_its_time_anew(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    async def end() -> str:
+        lines = (await worked.post(f"/v1/users/{owner['user_id']}/export")).text.splitlines()
+        return next(line["ends_at"] for line in map(json.loads, lines) if line["kind"] == "item")
+
+    await put(worked, owner, ["a"], "k", {"n": 1}, ttl_minutes=60)
+    first = await end()
+    await get(worked, owner, ["a"], "k", refresh_ttl=False)
+    await search(worked, owner, refresh_ttl=False)
+    assert await end() == first
+    await get(worked, owner, ["a"], "k")
+    second = await end()
+    assert second > first
+    await search(worked, owner)
+    assert await end() > second
 
 
 async def test_owners_are_apart(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:

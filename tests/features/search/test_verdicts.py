@@ -16,7 +16,8 @@ from agent_memory.access.limits import RequestLimit
 from agent_memory.core.errors import TooMany
 from agent_memory.core.settings import LimitSettings
 from agent_memory.http.app import create_app
-from agent_memory.http.middleware.rate_limit import BODY_UNIT, RateLimitMiddleware
+from agent_memory.http.middleware.rate_limit import RateLimitMiddleware
+from agent_memory.http.middleware.request_cost import BODY_UNIT
 from agent_memory.sessions.service import SessionService
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig
