@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory.core.clock import from_micros, iso
-from agent_memory.procedures.ranking import smoothed_rate
+from agent_memory.procedures.helpfulness import smoothed_rate
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.scripts import compact
 from agent_memory.text.terms import terms

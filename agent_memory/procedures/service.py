@@ -9,7 +9,7 @@ from agent_memory.core.errors import Conflict, Forbidden, NotFound, VersionMisma
 from agent_memory.core.ids import made_id
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
-from agent_memory.procedures.ranking import RECENT_OUTCOMES
+from agent_memory.procedures.helpfulness import RECENT_OUTCOMES
 from agent_memory.procedures.records import StoredProcedure
 from agent_memory.procedures.search import ProcedureSearch, owned_by, procedures_of
 from agent_memory.procedures.store import Change, ProcedureStore

@@ -20,6 +20,20 @@ _METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "n
 _METADATA_KEY = "metadata."
 _NOT_DONE_HERE = {"updated_at", "memory_ids", "keywords", "text", "feedback", "feedback_reason"}
 _JOINS = {"and": "and", "or": "or", "not": "not"}
+_NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
+
+
+def shown_memories(namespace: str, *, extracts: bool) -> dict[str, Any]:
+    """What every list and search is narrowed to. With a model that `extracts`, facts; without, what was said stands for them.
+
+    What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
+    """
+    selection: dict[str, Any] = {"namespace": {"eq": namespace}}
+    if extracts:
+        selection["memory_type"] = {"ne": "message"}
+    else:
+        selection["filter"] = _NO_ANSWER
+    return selection
 
 
 def condition_of(filters: object) -> Condition | None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
-from agent_memory.compat.mem0.filters import categories_in_part, condition_of, whole_categories
+from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_memories, whole_categories
 from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
@@ -44,7 +44,6 @@ _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 # With no worker there is nothing to wait for.
 _NOBODY_WORKS_SECONDS = 2.0
-_NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 _TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
@@ -228,7 +227,9 @@ class Mem0Service:
         """The users, agents, runs and apps that have memories, with how many; of the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
-            body = SearchRequest.model_validate({**self._shown(), "limit": _PAGE, "offset": offset})
+            body = SearchRequest.model_validate(
+                {**shown_memories(self._namespace, extracts=self._runtime.extracts), "limit": _PAGE, "offset": offset}
+            )
             listed = await self._services[SearchService].search(self._scope, body)
             for hit in listed.memories:
                 _count(counts, memory_answer(hit))
@@ -264,18 +265,6 @@ class Mem0Service:
             raise bad_input(error) from None
         return {"message": "Updated the project"}
 
-    def _shown(self) -> dict[str, Any]:
-        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them.
-
-        What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
-        """
-        selection: dict[str, Any] = {"namespace": {"eq": self._namespace}}
-        if self._runtime.extracts:
-            selection["memory_type"] = {"ne": "message"}
-        else:
-            selection["filter"] = _NO_ANSWER
-        return selection
-
     async def _selection(self, request: ListRequest) -> dict[str, Any]:
         filters = request.filters
         if categories_in_part(filters):
@@ -285,7 +274,7 @@ class Mem0Service:
         if not any(given):
             # A caller that forgot to say whose would be shown everybody's.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
-        selection = self._shown()
+        selection = shown_memories(self._namespace, extracts=self._runtime.extracts)
         parts = [*(condition_of(part) for part in given), selection.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
@@ -330,7 +319,7 @@ class Mem0Service:
         return await nearest_categories(self._runtime, texts, rules.categories)
 
     async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
-        selection = {**self._shown(), "session_id": {"eq": session}, "limit": _PAGE}
+        selection = {**shown_memories(self._namespace, extracts=self._runtime.extracts), "session_id": {"eq": session}, "limit": _PAGE}
         if request.user_id:
             selection["user_id"] = {"eq": request.user_id}
         listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
