@@ -156,8 +156,9 @@ class Deadline:
             self._end = now + self._seconds
 
     def end(self) -> None:
-        """The exchange has ended."""
+        """The exchange has ended: a cancellation that came to nothing is taken back."""
         self._deadlines.discard(self)
+        self.has_cancelled()
 
     def cancel_when_late(self, now: float) -> None:
         """Cancels the task, once."""
@@ -166,8 +167,11 @@ class Deadline:
             self._task.cancel()
 
     def has_cancelled(self) -> bool:
-        """Whether a cancellation of the task is due to this alone, and takes it back then."""
-        return self._cancelled and self._task.uncancel() <= self._cancelling
+        """Whether the task was cancelled for this and for nothing else; takes that back."""
+        if not self._cancelled:
+            return False
+        self._cancelled = False
+        return self._task.uncancel() <= self._cancelling
 
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:

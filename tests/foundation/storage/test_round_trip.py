@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from redis.exceptions import ConnectionError, DataError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agent_memory.storage.connection import connect
-from agent_memory.storage.round_trip import command, exchange
+from agent_memory.storage.round_trip import Deadline, Deadlines, command, exchange
 from tests.support.rig import Rig
 from tests.support.waiting import wait_until
 
@@ -81,6 +82,29 @@ async def test_each_reply_has_its_own_time(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=1.0)
     assert await exchange(client, [("ECHO", "a"), *[("BLPOP", "wire:none", 0.4)] * 3]) == [b"a", None, None, None]
     await client.aclose()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_a_cancellation_is_a_late_reply_only_where_nobody_else_cancels(others: int) -> None:
+    made: asyncio.Future[Deadline] = asyncio.get_running_loop().create_future()
+
+    async def wait() -> tuple[bool, int]:
+        made.set_result(deadline := Deadline(Deadlines(), 60.0))
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return deadline.has_cancelled(), task.cancelling()
+        finally:
+            deadline.end()
+        raise AssertionError
+
+    waiting = asyncio.ensure_future(wait())
+    (await made).cancel_when_late(math.inf)
+    for _ in range(others):
+        waiting.cancel()
+    assert await waiting == (others == 0, others)
 
 
 async def test_what_redis_says_of_its_own_accord_is_no_reply(redis_url: str) -> None:
