@@ -116,13 +116,13 @@ class Deadlines:
         self._under_way: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, deadline: Deadline) -> None:
+    def watch_deadline(self, deadline: Deadline) -> None:
         """Looks at it from now on."""
         self._under_way.add(deadline)
         if self._timer is None:
             self._timer = deadline.loop.call_later(self._LOOK_SECONDS, self._look, deadline.loop)
 
-    def discard(self, deadline: Deadline) -> None:
+    def forget_deadline(self, deadline: Deadline) -> None:
         """Looks at it no more."""
         self._under_way.discard(deadline)
 
@@ -148,16 +148,16 @@ class Deadline:
         self._cancelling, self._cancelled = task.cancelling(), False
         if seconds is not None:
             self._end = self.loop.time() + seconds
-            deadlines.add(self)
+            deadlines.watch_deadline(self)
 
-    def extend(self) -> None:
+    def extend_deadline(self) -> None:
         """Something came: when less than half of the time is left, it begins anew."""
         if self._seconds is not None and self._end - (now := self.loop.time()) < self._seconds / 2:
             self._end = now + self._seconds
 
-    def end(self) -> None:
+    def end_exchange(self) -> None:
         """The exchange has ended: a cancellation that came to nothing is taken back."""
-        self._deadlines.discard(self)
+        self._deadlines.forget_deadline(self)
         self.has_cancelled()
 
     def cancel_when_late(self, now: float) -> None:
@@ -193,7 +193,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
             raise TimeoutError("Timeout waiting for Redis") from None
         raise
     finally:
-        deadline.end()
+        deadline.end_exchange()
         connection.socket_timeout = seconds
         await pool.release(connection)
 
@@ -223,5 +223,5 @@ async def _replies(connection: Any, count: int, deadline: Deadline) -> list[Any]
             replies.append(await connection.read_response())
         except ResponseError as error:
             replies.append(error)
-        deadline.extend()
+        deadline.extend_deadline()
     return replies

@@ -23,7 +23,7 @@ _JOINS = {"and": "and", "or": "or", "not": "not"}
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 
 
-def shown_memories(namespace: str, *, extracts: bool) -> dict[str, Any]:
+def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
     """What every list and search is narrowed to. With a model that `extracts`, facts; without, what was said stands for them.
 
     What an assistant said to a user is no memory of that user's then: only of an agent that has no user.

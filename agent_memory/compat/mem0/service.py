@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
-from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_memories, whole_categories
+from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
 from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
@@ -228,7 +228,7 @@ class Mem0Service:
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate(
-                {**shown_memories(self._namespace, extracts=self._runtime.extracts), "limit": _PAGE, "offset": offset}
+                {**shown_selection(self._namespace, extracts=self._runtime.extracts), "limit": _PAGE, "offset": offset}
             )
             listed = await self._services[SearchService].search(self._scope, body)
             for hit in listed.memories:
@@ -274,7 +274,7 @@ class Mem0Service:
         if not any(given):
             # A caller that forgot to say whose would be shown everybody's.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
-        selection = shown_memories(self._namespace, extracts=self._runtime.extracts)
+        selection = shown_selection(self._namespace, extracts=self._runtime.extracts)
         parts = [*(condition_of(part) for part in given), selection.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
@@ -319,7 +319,7 @@ class Mem0Service:
         return await nearest_categories(self._runtime, texts, rules.categories)
 
     async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
-        selection = {**shown_memories(self._namespace, extracts=self._runtime.extracts), "session_id": {"eq": session}, "limit": _PAGE}
+        selection = {**shown_selection(self._namespace, extracts=self._runtime.extracts), "session_id": {"eq": session}, "limit": _PAGE}
         if request.user_id:
             selection["user_id"] = {"eq": request.user_id}
         listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))

@@ -14,7 +14,7 @@ from agent_memory.core.errors import AgentMemoryError
 from agent_memory.core.scope import Principal
 from agent_memory.http.document import pages
 from agent_memory.http.errors import render
-from agent_memory.http.middleware.request_cost import cost_of, counted
+from agent_memory.http.middleware.request_cost import cost_of, counted_body
 
 _COUNTED = "agent_memory.counted"
 """The name under which an ASGI scope says that the request was counted."""
@@ -65,7 +65,7 @@ class RateLimitMiddleware:
             await render(error)(scope, receive, send)
             return
         scope[_COUNTED] = True
-        await self._app(scope, receive if cost else counted(receive, limit, caller.tenant), send)
+        await self._app(scope, receive if cost else counted_body(receive, limit, caller.tenant), send)
 
     @staticmethod
     def _counts(scope: Scope, caller: Principal) -> bool:

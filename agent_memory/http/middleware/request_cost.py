@@ -21,7 +21,7 @@ def cost_of(scope: Scope) -> int | None:
     return 1
 
 
-def counted(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
+def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
     """Counts a body of unknown length while it is read, at the same price. Raises TooMany, RedisUnavailable to whoever reads."""
     uncounted_bytes = 0
 

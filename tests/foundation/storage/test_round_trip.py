@@ -97,7 +97,7 @@ async def test_a_cancellation_is_a_late_reply_only_where_nobody_else_cancels(oth
         except asyncio.CancelledError:
             return deadline.has_cancelled(), task.cancelling()
         finally:
-            deadline.end()
+            deadline.end_exchange()
         raise AssertionError
 
     waiting = asyncio.ensure_future(wait())
