@@ -219,11 +219,6 @@ def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, no
     return known, all_of(known, negated(Num("rt") <= known_at.timestamp()))
 
 
-def current(clause: str) -> str:
-    """A clause narrowed to what is current now."""
-    return all_of(clause, in_time(None, None, False, datetime.now(UTC))[0])
-
-
 def _recorded(known_at: datetime) -> str:
     """What was recorded by a time; a memory from before that was noted counts as recorded when it was made."""
     at = known_at.timestamp()
