@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
-from agent_memory.text.escaping import DATA_RULE
+from agent_memory.text.data_fences import DATA_RULE
 from agent_memory.text.prompt_marks import DATA_NOTE
 from agent_memory.text.terms import words
 

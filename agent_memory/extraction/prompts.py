@@ -12,7 +12,7 @@ from typing import Literal, cast
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 VERSION = "extract/3"
 """What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, fence
+from agent_memory.text.data_fences import DATA_RULE, fence
 
 VERSION = "reconcile/2"
 

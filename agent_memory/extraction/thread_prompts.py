@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from agent_memory.extraction.prompts import ExtractedFact
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 VERSION = "thread/1"
 

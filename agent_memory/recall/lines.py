@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.frames import one_line, shown_id
+from agent_memory.recall.line_escaping import one_line, shown_id
 from agent_memory.recall.superseded_messages import no_longer_true_since
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.time_expressions import ago, zone_of

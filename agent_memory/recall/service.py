@@ -24,7 +24,7 @@ from agent_memory.core.prompt_sections import (
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
-from agent_memory.recall.frames import escape_frames
+from agent_memory.recall.line_escaping import escape_frames
 from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection

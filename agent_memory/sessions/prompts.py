@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 _TASK = """You keep the running summary of a conversation between a user and an assistant. The oldest messages are about to leave the \
 conversation, and the summary is all that will be left of them.

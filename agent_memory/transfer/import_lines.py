@@ -23,12 +23,12 @@ from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.search.indexes import SCHEMA_VERSION
 from agent_memory.transfer.change_export import ChangeExport, checked_line, with_names
+from agent_memory.transfer.imported_ids import ImportedIds
 from agent_memory.transfer.memory_export import MemoryExport, State, Version
 from agent_memory_client.models import (
     ANSWER,
     EXPORT_FORMAT,
     EXPORT_VERSION,
-    Evidence,
     Identifier,
     Instant,
     MemoryMessage,
@@ -41,7 +41,6 @@ from agent_memory_client.models import (
 from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
 
 Model = TypeVar("Model", bound=BaseModel)
-Piece = TypeVar("Piece", bound=Evidence)
 
 _MICROS = re.compile(r"\d{1,16}\Z")
 _SECONDS = re.compile(r"-?\d{1,12}(\.\d{1,6})?\Z")
@@ -192,9 +191,6 @@ class ImportPlacement:
     """Where the caller puts what the lines say: whose it becomes is always the caller's word, the namespace where one is given.
 
     An import is a user's, or an agent's: then what names an agent becomes this one's, and users stay who they are.
-
-    What is exported of one user or namespace and put to another is a copy: memories, changes and batches get ids of their own, always
-    the same ones, by which the lines of the copy name each other. Sessions and messages keep theirs, which are their user's alone.
     """
 
     def __init__(
@@ -217,17 +213,12 @@ class ImportPlacement:
         self._vector = vector
         self._clean = clean
         self._screen = screen
-        self._ids = ids
-        self._other_owner = header.user_id != user_id if agent_id is None else header.agent_id != agent_id
-        self._copies = self._other_owner or (namespace is not None and namespace != header.namespace)
+        owners = (header.user_id, user_id) if agent_id is None else (header.agent_id, agent_id)
+        self._ids = ImportedIds(ids, *owners, header.namespace, namespace, of_agent=agent_id is not None)
 
     def id(self, name: str) -> str:
         """The id of what had the id `name` there."""
-        if not self._copies:
-            return name
-        if self.agent_id is not None:
-            return self._ids.of("copy of an agent", self._header.agent_id, self.agent_id, self._namespace, name)
-        return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, name)
+        return self._ids.id_here(name)
 
     def user(self, user_id: str | None) -> str | None:
         """The user for what was `user_id`'s."""
@@ -243,7 +234,7 @@ class ImportPlacement:
 
     def moved(self, namespace: str | None) -> bool:
         """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
-        return self._copies or self._other_owner or self.namespace(namespace) != namespace
+        return self._ids.are_new or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
         """A record at its place."""
@@ -251,7 +242,7 @@ class ImportPlacement:
         owner: dict[str, Any] = {"user_id": self.user(exported.user_id), "namespace": self.namespace(exported.namespace)}
         if self.agent_id is not None and exported.agent_id is not None:
             owner["agent_id"] = self.agent_id
-        record = self._under_new_ids(exported).model_copy(update=owner)
+        record = self._ids.renamed(exported).model_copy(update=owner)
         if moved and exported.memory_hash == content_hash(exported):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
@@ -263,22 +254,6 @@ class ImportPlacement:
     def _is_moved(self, exported: MemoryRecord) -> bool:
         owned = exported.user_id == self.user(exported.user_id) and exported.agent_id == self.agent(exported.agent_id)
         return not owned or self.moved(exported.namespace)
-
-    def _under_new_ids(self, record: MemoryRecord) -> MemoryRecord:
-        """A record under its id here, which names others by theirs."""
-        if not self._copies:
-            return record
-        named: dict[str, Any] = {"id": self.id(record.id)}
-        if record.supersedes is not None:
-            named["supersedes"] = [self.id(memory_id) for memory_id in record.supersedes]
-        if record.superseded_by is not None:
-            named["superseded_by"] = self.id(record.superseded_by)
-        if record.evidence is not None:
-            named["evidence"] = [self._piece(piece) for piece in record.evidence]
-        return record.model_copy(update=named)
-
-    def _piece(self, piece: Piece) -> Piece:
-        return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id(piece.memory_id)})
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
         """A memory. Raises BadInput."""
@@ -293,7 +268,7 @@ class ImportPlacement:
         digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
         # What must be looked at first is not to be found, whatever the line says.
         state = "over" if now is not None and now.record.quarantine is not None else entry.state
-        return MemoryExport(state, now, versions, digests, [self._piece(piece) for piece in entry.evidence])
+        return MemoryExport(state, now, versions, digests, [self._ids.renamed_piece(piece) for piece in entry.evidence])
 
     def _version(self, memory_id: str, entry: VersionLine, path: str, *, former: bool) -> Version:
         if entry.record.id != memory_id:

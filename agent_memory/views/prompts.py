@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 _TASK = f"""You summarize stored memories: facts, events and messages that were kept from conversations. Each has the time at which it was \
 said ("at"), what it is or who said it ("role"), and its text.

@@ -16,7 +16,7 @@ from agent_memory.llm.local.extractive import central_sentences
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.storage.keyspace import digest
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 from agent_memory.views.filters import selection_of, within
 from agent_memory.views.prompts import ViewSummary, summarize_group
 from agent_memory.views.store import Partition

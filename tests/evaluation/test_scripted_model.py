@@ -18,7 +18,7 @@ from agent_memory.extraction.prompts import extract_messages
 from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
 from agent_memory.llm.base import ChatMessage
 from agent_memory.sessions.prompts import summarize_messages
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 
 _OLD = {"text": "User lives in Oslo.", "slot": "user.home", "value": "oslo"}
 _NEW = {"text": "User lives in Bergen.", "slot": "user.home", "value": "bergen", "event_date": "2025-03-01"}

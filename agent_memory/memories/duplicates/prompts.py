@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, fence
+from agent_memory.text.data_fences import DATA_RULE, fence
 
 _TASK = """You look through pairs of short notes that a memory keeps. For each pair decide whether note "b" can be thrown away because \
 note "a" says everything that it says.

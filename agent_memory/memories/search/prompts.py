@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, fence
+from agent_memory.text.data_fences import DATA_RULE, fence
 
 _TASK = """You prepare questions for a search by meaning in the long-term memory of an assistant: short notes and messages about its users.
 

@@ -35,7 +35,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact
-from agent_memory.text.escaping import PromptMessage, message_lines
+from agent_memory.text.data_fences import PromptMessage, message_lines
 from agent_memory_client.models.features.procedures import ProcedureContent, ProcedureOwner, ProcedureSource
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field, field_validator
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, fence
+from agent_memory.text.data_fences import DATA_RULE, fence
 from agent_memory_client.models.features.procedures import (
     MAX_SITUATION_CHARS,
     MAX_STEP_CHARS,

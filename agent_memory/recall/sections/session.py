@@ -10,7 +10,7 @@ from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionTex
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.recall.frames import escape_frames
+from agent_memory.recall.line_escaping import escape_frames
 from agent_memory.recall.prompt import text_message
 from agent_memory.sessions.codec import PromptTurn, SessionTurns
 from agent_memory.sessions.service import fitting

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import DATA_RULE, fence
+from agent_memory.text.data_fences import DATA_RULE, fence
 from agent_memory.timeline.summaries.digest import shown_days
 
 _TASK = f"""You summarize what happened to a person in a {{unit}}. You are given events, or summaries of days, each with its days \

@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.prompts import ExtractionTask, extract_messages
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 
 SAID = datetime(2023, 5, 8, 22, 30, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

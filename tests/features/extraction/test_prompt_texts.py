@@ -17,7 +17,7 @@ from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extra
 from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 
 FOLDER = Path(__file__).parents[2] / "data" / "prompts"
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)

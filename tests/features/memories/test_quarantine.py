@@ -25,7 +25,7 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.memories.trust import TRUST
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.prompts import summarize_messages
-from agent_memory.text.escaping import PromptMessage, fence, message_lines
+from agent_memory.text.data_fences import PromptMessage, fence, message_lines
 from agent_memory.text.injection import rules_for, suspicion
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService

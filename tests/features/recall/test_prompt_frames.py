@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.frames import escape_frames, one_line, shown_id
+from agent_memory.recall.line_escaping import escape_frames, one_line, shown_id
 from agent_memory.recall.lines import LineStyle
 from agent_memory.recall.memory_list import MemoryList
 from agent_memory.text.prompt_marks import DATA_NOTE, own_words

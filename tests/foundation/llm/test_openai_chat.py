@@ -14,7 +14,7 @@ from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.llm.base import ChatMessage, ChatModel
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 from tests.support.lookalike import Lookalike
 from tests.support.lookalike.server import _error  # pyright: ignore[reportPrivateUsage]
 

@@ -28,7 +28,7 @@ from agent_memory.privacy.forget.requests import asked_to_forget
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.statements import StatementFilter, worth_asking

@@ -18,7 +18,7 @@ from agent_memory.memories.service import content_hash
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.trust import TRUST, trust_of
 from agent_memory.runtime import Runtime
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares

@@ -18,7 +18,7 @@ from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
 from agent_memory.sessions.service import fitting
 from agent_memory.sessions.store import SessionStore
-from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
