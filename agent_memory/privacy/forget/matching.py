@@ -80,13 +80,16 @@ class Subject:
         return not self.terms
 
 
-def subject_of(text: str, *, statement: bool | None = None) -> Subject:
-    """The subject that a request names: "that I am allergic to peanuts", "my address", "what I said about Anna"."""
+def subject_of(text: str, *, statement: bool | None = None, about: bool = False) -> Subject:
+    """The subject that a request names: "that I am allergic to peanuts", "my address", "what I said about Anna".
+
+    `about`: the request is known to ask for all about it.
+    """
     bare = " ".join(text[:MOST_TEXT].split()).rstrip(".!。！ ")
-    about = False
     if match := _ABOUT.match(bare):
         # "Forget about my address" names a thing; "everything about my address", all that mentions it.
-        about, bare = not bare.lower().startswith(("forget about", "please forget about")), bare[match.end() :]
+        about = about or not bare.lower().startswith(("forget about", "please forget about"))
+        bare = bare[match.end() :]
     elif match := _ABOUT_ELSEWHERE.match(bare):
         about, bare = True, next(group for group in match.groups() if group)
     else:

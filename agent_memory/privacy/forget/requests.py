@@ -25,7 +25,7 @@ _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
     """What a message asks to forget. Only who uses the session can ask: not the assistant, a tool, or what is quoted."""
     request = memory_request(message.content) if message.role == "user" else None
-    return subject_of(request.subject) if request is not None and request.kind == "forget" else None
+    return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
 
 class ForgetRequests:

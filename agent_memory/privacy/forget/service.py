@@ -183,7 +183,8 @@ class ForgetService:
         assert request.text is not None
         assert whose.user_id is not None
         asked = memory_request(request.text)
-        subject = subject_of(asked.subject if asked is not None and asked.kind == "forget" else request.text)
+        forgets = asked is not None and asked.kind == "forget"
+        subject = subject_of(asked.subject, about=asked.about) if asked is not None and forgets else subject_of(request.text)
         sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
             subject = _said_last(sessions, whose.session_id)

@@ -18,7 +18,7 @@ io il lo gli sono e di che del della dei delle
 """
 FUNCTION_WORDS = frozenset(fold(_FUNCTION + _FOREIGN_OWNERS).split())
 """Beside the stop words of the index: articles, pronouns, prepositions, and verbs of saying."""
-FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得们們吗嗎呢はがをにのでとも")
+FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得们們吗嗎呢はがをにのでとも에를을는")
 
 OWNERS = frozenset(fold(f"my our {_FOREIGN_OWNERS}").split())
 """Whose something is: who asks."""

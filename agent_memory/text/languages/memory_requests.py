@@ -32,6 +32,8 @@ class MemoryRequest(NamedTuple):
 
     kind: RequestKind
     subject: str
+    about: bool = False
+    """Whether all that has to do with it is meant: "forget everything about Anna"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class _Requests:
     kept: frozenset[str]
     endings: frozenset[str]
     told: frozenset[str]
+    everything: re.Pattern[str] | None
+    everything_about: re.Pattern[str] | None
 
     @classmethod
     def of(cls, language: Language) -> _Requests:
@@ -77,6 +81,8 @@ class _Requests:
             language.words("kept"),
             language.words("endings") if language.blankless else frozenset(),
             frozenset(language.sections.get("told with accent", ())),
+            language.anywhere("all"),
+            language.closings("all about"),
         )
 
     def read(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
@@ -148,7 +154,16 @@ class _Requests:
             end = m.end()
         subject = self._bare(_from(text, said, joined, end)) or self._bare(_from(text, said, joined, demonstrative))
         # What goes on says something else: "Forget the marathon, I want to swim".
-        return MemoryRequest("forget", subject) if subject and _GOES_ON.search(subject) is None else None
+        return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
+
+    def _to_forget(self, text: str, subject: str) -> MemoryRequest:
+        """A request to forget a subject, or all about it: what asks for all stands behind the subject, or in the words around it."""
+        thing = self._cut(subject, self.everything_about)
+        if thing != subject:
+            return MemoryRequest("forget", thing, about=True)
+        around = tokens(" ".join(text.rpartition(subject)[::2]))
+        asks_for_all = self.everything is not None and self.everything.search(self.language.join(around).text) is not None
+        return MemoryRequest("forget", subject, about=asks_for_all)
 
     def _read_behind(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
         """Requests of languages whose verb comes last."""
@@ -174,7 +189,7 @@ class _Requests:
             count = len(said) - len(tail) + sum(end <= m.start() for end in joined.ends)
             subject = self._without_lead(text, said[:count]).strip(_EDGES)
             if subject:
-                return MemoryRequest(kind, subject)
+                return self._to_forget(text, subject) if kind == "forget" else MemoryRequest(kind, subject)
         return None
 
     def _without_lead(self, text: str, said: Sequence[Token]) -> str:
@@ -185,10 +200,13 @@ class _Requests:
 
     def _bare(self, subject: str) -> str:
         """A subject without politeness and marks behind it."""
-        subject = subject.strip(_ENDS)
+        return self._cut(subject.strip(_ENDS), self.trail)
+
+    def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
+        """A subject without what closes it; the subject itself where it is nothing else."""
         said = tokens(subject)
         joined = self.language.join(said)
-        m = None if self.trail is None else self.trail.search(joined.text)
+        m = None if closing is None else closing.search(joined.text)
         if m is None:
             return subject
         count = sum(end <= m.start() for end in joined.ends)

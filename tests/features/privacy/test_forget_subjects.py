@@ -39,6 +39,7 @@ MEANT = [
     ("my gym locker code", "The code for my gym locker is 11."),
     ("the number of my locker", "My locker number at work is 318."),
     ("le mot de passe du wifi", "Le mot de passe du wifi de mon chalet est edelweiss77."),
+    ("요나스에", "요나스는 항해를 좋아해."),
     ("la clave de la caja fuerte", "La clave de la caja fuerte del banco es 123."),
 ]
 POSSIBLE = [

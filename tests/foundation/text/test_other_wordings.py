@@ -93,12 +93,16 @@ def test_what_others_know_or_what_is_known_of_others_is_something_else(query: st
 
 @pytest.mark.parametrize(("text", "subject"), REMEMBER)
 def test_whatever_words_ask_to_remember(text: str, subject: str) -> None:
-    assert memory_request(text) == ("remember", subject)
+    request = memory_request(text)
+    assert request is not None
+    assert (request.kind, request.subject) == ("remember", subject)
 
 
 @pytest.mark.parametrize(("text", "subject"), FORGET)
 def test_whatever_words_ask_to_forget(text: str, subject: str) -> None:
-    assert memory_request(text) == ("forget", subject)
+    request = memory_request(text)
+    assert request is not None
+    assert (request.kind, request.subject) == ("forget", subject)
 
 
 @pytest.mark.parametrize("text", _lines(NO_REQUEST))
@@ -114,3 +118,39 @@ def test_questions_without_a_mark_in_other_shapes(text: str) -> None:
 @pytest.mark.parametrize("text", _lines(STATEMENTS))
 def test_statements_with_a_word_that_asks(text: str) -> None:
     assert not is_bare_question(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("please forget everything about jonas", "jonas"),
+        ("forget anything i told you about jonas", "jonas"),
+        ("forget everything to do with jonas", "jonas"),
+        ("wipe all you have on jonas", "jonas"),
+        ("bitte lösche alles über Jonas", "Jonas"),
+        ("vergiss alles was du über jonas weißt", "jonas"),
+        ("borra todo lo que sabes de jonas", "jonas"),
+        ("oublie tout ce que je t'ai dit sur jonas", "jonas"),
+        ("apaga tudo sobre jonas", "jonas"),
+        ("cancella tutto quello che sai su jonas", "jonas"),
+        ("wis alles over jonas", "jonas"),
+        ("usuń wszystko o Jonasie", "Jonasie"),
+        ("забудь всё о Марине", "Марине"),
+        ("jonas hakkında her şeyi unut", "jonas"),
+        ("احذف كل ما تعرفه عن يوناس", "يوناس"),
+        ("योनास के बारे में सब कुछ भूल जाओ", "योनास"),
+        ("요나스에 대해 전부 잊어", "요나스에"),
+        ("ヨナスのことは全部忘れて", "ヨナス"),
+        ("忘掉约翰的所有事情", "约翰"),
+        ("忘记关于约翰的一切", "约翰"),
+    ],
+)
+def test_all_about_somebody_is_to_be_forgotten(text: str, subject: str) -> None:
+    assert memory_request(text) == ("forget", subject, True)
+
+
+@pytest.mark.parametrize("text", ["forget my address", "forget about my address", "vergiss meine Adresse", "olvida mi dirección", "忘记我的地址"])
+def test_a_thing_is_no_everything(text: str) -> None:
+    request = memory_request(text)
+    assert request is not None
+    assert not request.about

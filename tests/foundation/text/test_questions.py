@@ -82,7 +82,9 @@ def test_what_tells_something_is_no_bare_question(text: str) -> None:
     ],
 )
 def test_requests_to_remember(text: str, subject: str) -> None:
-    assert memory_request(text) == ("remember", subject)
+    request = memory_request(text)
+    assert request is not None
+    assert (request.kind, request.subject) == ("remember", subject)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,9 @@ def test_requests_to_remember(text: str, subject: str) -> None:
     ],
 )
 def test_requests_to_forget(text: str, subject: str) -> None:
-    assert memory_request(text) == ("forget", subject)
+    request = memory_request(text)
+    assert request is not None
+    assert (request.kind, request.subject) == ("forget", subject)
 
 
 @pytest.mark.parametrize(
