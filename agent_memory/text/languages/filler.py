@@ -28,6 +28,7 @@ _HOME = 7  # letters of a word from the middle row alone
 
 # Of words that no phrase of filler has, and that are no single keys, so many are not noise, either. Longer queries say something anyway.
 _ENOUGH, _SHORT = 4, 3
+_LONGEST_WHOLE = 8  # words, or characters, of what is known as a whole
 _MOST_QUERY_CHARS = 500
 
 
@@ -88,6 +89,8 @@ def is_filler(text: str) -> bool:
     said = _words(text)
     if not said:
         return True
+    if len(said) <= _LONGEST_WHOLE and (whole := _whole().get(tuple(said))) is not None:
+        return whole
     known = _vocabulary()
     shapes = [_is_shape(word) for word in said]
     if not all(
@@ -111,8 +114,8 @@ def has_content(query: str) -> bool:
         if len({word for word in ascii_words(query) if len(word) >= _SHORT} - known) >= _ENOUGH:
             return True
     said = _words(query)
-    if len(said) == 1 and said[0] in _answers():
-        # "Yes" is an answer, and asks for nothing.
+    if (len(said) == 1 and said[0] in _answers()) or _whole().get(tuple(said)) is False:
+        # "Yes" and "me too" are answers, and ask for nothing.
         return False
     return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
 
@@ -201,6 +204,14 @@ def _vocabulary() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _beside() -> frozenset[str]:
     return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _whole() -> Mapping[tuple[str, ...], bool]:
+    """Texts that are filler as a whole (True), or answers (False), whatever their words are beside others."""
+    known = languages().values()
+    alone = dict.fromkeys((said for language in known for said in language.phrases("filler alone")), True)
+    return alone | dict.fromkeys((said for language in known for said in language.phrases("answers")), False)
 
 
 @lru_cache(maxsize=1)

@@ -57,7 +57,7 @@ def test_words_that_look_like_noise(text: str) -> None:
     assert not is_filler(text)
 
 
-@pytest.mark.parametrize("query", ["thanks!", "ok", "x", "👍", "", "hm?", "谢谢", "danke dir!", "?"])
+@pytest.mark.parametrize("query", ["thanks!", "ok", "x", "👍", "", "hm?", "谢谢", "danke dir!", "?", "back", "not really", "я тоже"])
 def test_queries_without_content(query: str) -> None:
     assert not has_content(query)
 

@@ -78,6 +78,13 @@ def test_what_tells_something_is_no_bare_question(text: str) -> None:
         ("Zapamiętaj, że jestem weganinem", "jestem weganinem"),
         ("내가 비건이라는 걸 기억해 줘", "내가 비건이라는 걸"),
         ("Vegan olduğumu unutma", "Vegan olduğumu"),
+        ("Il faut que tu retiennes que je suis végan", "je suis végan"),
+        ("Il est important que tu saches que je suis végan", "je suis végan"),
+        ("Es necesario que recuerdes que soy vegano", "soy vegano"),
+        ("Voglio che ti ricordi che sono vegano", "sono vegano"),
+        ("Você tem que lembrar que sou vegano", "sou vegano"),
+        ("Ich will, dass du weißt, dass ich vegan bin", "ich vegan bin"),
+        ("你需要记住我吃素", "我吃素"),
         ("Remember to call Ana", "Remember to call Ana"),
     ],
 )
