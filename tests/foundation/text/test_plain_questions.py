@@ -7,6 +7,49 @@ import pytest
 from agent_memory.text.languages.questions import is_bare_question
 
 QUESTIONS = """
+is Prague nice in autumn
+are dogs allowed on the train
+is oat milk good for dogs
+was grandpa good at chess
+will dad come on sunday
+can rabbits eat parsley
+has anyone fixed the bug
+are the shops open today
+is there milk left
+does anyone sell used bikes
+you think its worth it
+sabes si hace calor en Cadiz
+no sabes si abren hoy
+crees que vale la pena
+hay algún bar por aquí
+tu crois que l'électrique ça vaut le coup
+crois-tu qu'il va pleuvoir
+est-ce ouvert demain
+hast du meine adresse noch
+glaubst du das lohnt sich
+kennst du einen guten zahnarzt
+soll ich kündigen
+ist der laden noch offen
+weet je mijn adres nog
+denk je dat het de moeite waard is
+heb je mijn sleutels gezien
+не знаешь будет ли дождь
+стоит ли туда ехать
+как думаешь успею
+думаешь успею
+você acha que vale a pena
+sabe se vai chover
+será que chove amanhã
+sai se piove domani
+pensi che ne valga la pena
+secondo te piove domani
+nie wiesz czy będzie padać
+myślisz że warto
+jak myślisz zdążę
+تعتقد أن الأمر يستحق
+تعرف متى يفتح المحل
+क्या बारिश होगी
+तुम्हें लगता है कि यह सही है
 What wine goes with salmon
 what cheese fits to a red wine
 Which train goes to Lisbon
@@ -113,6 +156,42 @@ welk bier past bij curry
 """
 
 STATEMENTS = """
+is a nurse
+is really nice there
+is allergic to nuts
+was very good in autumn
+are vegan
+is called Rex
+was called yesterday
+will probably be late
+can barely come up the stairs
+can come on sunday
+is my favourite colour
+sabes que odio el calor
+creo que vale la pena
+hay mucho ruido en casa
+tu sais que je déteste la pluie
+je crois que ça vaut le coup
+kannst du vergessen
+hast du recht
+ich glaube das lohnt sich
+ist mein geburtstag
+muss man gesehen haben
+kann man machen
+kan je vergeten
+heb je gelijk
+вряд ли пойду
+я не знаю где ключи
+думаю успею
+ты не знаешь меня
+você sabe que odeio frio
+acho que vale a pena
+penso che ne valga la pena
+so che piove domani
+wiesz że nie lubię zupy
+myślę że warto
+أعتقد أن الأمر يستحق
+मुझे लगता है कि यह सही है
 What I like most is tea
 What I need now is a coffee
 What matters to me is honesty
