@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from agent_memory.text.languages.english_times import MONTHS
 from agent_memory.text.languages.filler import is_filler
+from agent_memory.text.languages.phrases import BLANKLESS
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.summary_subjects import HEAD, Subjects, small_words
@@ -53,6 +54,7 @@ _DEPENDENT = re.compile(
     r"|guess|doubt|claims?|pretend|dream(?:ed|t)?|whether|either|neither|or|heard|supposed?|imagine|maybe|might|would|could)\b",
     re.IGNORECASE,
 )
+_ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
 # Of one text so much is looked at.
 _MOST_CHARS = 32_768
 
@@ -197,9 +199,19 @@ def layout(statements: Iterable[Statement]) -> str:
     for when, spoken in by_day.items():
         short, _, own_year = when.rpartition(" ")
         lines.append(f"{short if own_year == year else when}:")
-        lines += [f"{speaker}: {' '.join(texts)}" for speaker, texts in spoken.items()]
+        lines += [f"{speaker}: {_in_a_row(texts)}" for speaker, texts in spoken.items()]
         year = own_year
     return "\n".join(lines)
+
+
+def _in_a_row(texts: Sequence[str]) -> str:
+    """Statements one behind the other."""
+    return " ".join([*map(_ended, texts[:-1]), *texts[-1:]])
+
+
+def _ended(text: str) -> str:
+    """A statement with a full stop, also of somebody who types none."""
+    return text if text[-1:] in _ENDS else text + ("。" if BLANKLESS.match(text[-1:]) else ".")
 
 
 def _clauses(sentence: str) -> list[str]:
@@ -228,7 +240,7 @@ class _Choice:
         self._factors = [
             (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in said
         ]
-        self._sizes = [count(f" {each.text}") for each in said]
+        self._sizes = [count(f" {_ended(each.text)}") for each in said]
         # What a day and a speaker in it take once.
         self._days = [day(each.at) if each.speaker else "" for each in said]
         self._lines = [(when, each.speaker) for when, each in zip(self._days, said, strict=True)]

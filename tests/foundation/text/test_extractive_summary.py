@@ -145,3 +145,11 @@ def test_words_that_say_nothing_are_no_subjects_in_other_languages(lines: list[s
     line = Subjects(lines).line("", 100, _count)
     assert line == "" or small not in line.split()
     assert named in Subjects([*lines, *(f"{named} {word}" for word in ("kiwi", "kiwi", "kiwi"))]).line("", 100, _count).split()
+
+
+def test_statements_that_were_typed_without_full_stops_stay_apart() -> None:
+    said = [Statement(text, "user", AT) for text in ("my mum Samira moves in until october", "we took the Babyzen pram for 420 euros")]
+    summary = summarize(said, 100, _count, UTC)
+    assert "until october. we took" in summary
+    chinese = [Statement(text, "user", AT) for text in ("我妈妈下个月搬来和我们住", "我们买了四百二十欧元的婴儿车")]
+    assert "住。 我们" in summarize(chinese, 200, len, UTC)
