@@ -1,20 +1,24 @@
 """Statements of a prompt that may contradict each other: which of them is the latest (pure).
 
-Two statements of one speaker contradict each other when they have a slot in common, or when they, or clauses of them, say nearly the same
-with another number, name or negation. What says less than half of the same words is about something else; where no blanks are written,
-pairs of characters are the words. It only looks at a handful of short lines, and costs as much.
+Two statements of one speaker contradict each other when they have a slot in common, when they, or clauses of them, say nearly the same
+with another number, name or negation, or when the later one says that a plan which both name was moved. What says less than half of the
+same words is about something else; where no blanks are written, pairs of characters are the words. It only looks at a handful of short
+lines, and costs as much.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.lines import speaker_name
-from agent_memory.text.languages.phrases import BLANKLESS, tokens
-from agent_memory.text.terms import fold
+from agent_memory.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
+from agent_memory.text.terms import STOP_WORDS, fold
+from agent_memory.text.time_expressions import named_time
 
 # Of the words of the shorter one, so many must stand in the other; a character that is another one changes two pairs.
 _ALIKE, _ALIKE_PAIRS = 0.6, 0.5
@@ -28,6 +32,8 @@ _WORDS = (
 _EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
 _LITTLE = frozenset(["", *_WORDS.split()])
 _CLAUSE = re.compile(r"[.!?;:,]\s+|\s[-–—]\s")
+_PLACE = r"\b(?:to|into|in|from) (?:the |my |our )?"
+_SOME_DAY = datetime(2025, 1, 1, tzinfo=UTC)
 # A clause of fewer words is about anything.
 _LEAST_IN_CLAUSE = 3
 
@@ -51,7 +57,7 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
         if not words and slot is None:
             continue
-        size = len(words)
+        size, moved = len(words), not _changes().isdisjoint(words)
         before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
         earlier: list[str] = []
         for other, said, its_needed, its_slot in before:
@@ -62,6 +68,7 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
                 alike = shared >= least or _clauses_alike(memory.text, other.text)
             else:
                 alike = shared == 1 and (size == 1 or len(said) == 1)
+            alike = alike or (moved and shared > 0 and _is_moved(words & said, memory.text, other.text))
             if alike or (slot is not None and slot == its_slot):
                 earlier.append(other.id)
         before.append((memory, words, needed, slot))
@@ -71,6 +78,32 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
             last_of.update(dict.fromkeys(subjects, memory.id))
             latest.add(memory.id)
     return frozenset(latest)
+
+
+@lru_cache(maxsize=1)
+def _changes() -> frozenset[str]:
+    """What is said of plans that are moved, in any language."""
+    return frozenset().union(*(language.words("moved plans") for language in languages().values()))
+
+
+def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
+    """Whether a text that says that plans changed names a new time of what an earlier one has a time of: "They moved the dentist to the
+    15th". What somebody moves to is no plan."""
+    things = shared - _changes() - _said_often()
+    if not things or not (_tells_time(text) and _tells_time(earlier)):
+        return False
+    folded = fold(text)
+    return any(not _tells_time(thing) and re.search(_PLACE + re.escape(thing), folded) is None for thing in things)
+
+
+@lru_cache(maxsize=1)
+def _said_often() -> frozenset[str]:
+    """Words that name nothing, in any language."""
+    return frozenset(fold(word) for code in CODES for word in function_words(code)) | STOP_WORDS
+
+
+def _tells_time(text: str) -> bool:
+    return any(map(str.isdigit, text)) or named_time(text, _SOME_DAY) is not None
 
 
 def _last_of(later: Mapping[str, str], name: str) -> str:

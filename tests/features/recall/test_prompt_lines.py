@@ -117,6 +117,15 @@ def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
         ("Nope. Anyway, my new badge pin is 9034", "They changed the pins, my badge pin is 2217 now", True),
         ("It rained. The gym on Mill Road is too full for me", "I had soup; my gym on Mill Road is half empty now", True),
         ("We ate late, the soup was cold", "We slept long, the bread was fresh", False),
+        ("dentist on thursday at 3pm, dr patel", "ugh they moved the dentist to the 15th, 10:30", True),
+        ("The choir tour starts in May", "Our tour got postponed to September 3rd", True),
+        ("Zahnarzt am Donnerstag um 15 Uhr, Praxis Weber", "der Zahnarzt wurde auf den 15. verschoben", True),
+        ("el dentista es el jueves a las 3", "han aplazado lo del dentista al día 15", True),
+        ("le dentiste c'est jeudi à 15 h", "ils ont décalé le dentiste au 15", True),
+        ("стоматолог в четверг в 15:00", "стоматолог перенесли на 17 число", True),
+        ("The Berlin marathon is on Sunday", "I moved to Berlin on the 3rd", False),
+        ("Lunch with Marco on Thursday", "They moved the dentist to Thursday 15th", False),
+        ("The dentist has a parrot", "They moved the dentist to the 15th", False),
     ],
 )
 def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str, *, contradict: bool) -> None:

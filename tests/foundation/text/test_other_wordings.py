@@ -149,7 +149,9 @@ def test_all_about_somebody_is_to_be_forgotten(text: str, subject: str) -> None:
     assert memory_request(text) == ("forget", subject, True)
 
 
-@pytest.mark.parametrize("text", ["forget my address", "forget about my address", "vergiss meine Adresse", "olvida mi dirección", "忘记我的地址"])
+@pytest.mark.parametrize(
+    "text", ["forget my address", "forget about my address", "vergiss meine Adresse", "olvida mi dirección", "忘记我的地址"]
+)
 def test_a_thing_is_no_everything(text: str) -> None:
     request = memory_request(text)
     assert request is not None
