@@ -27,7 +27,7 @@ from agent_memory.storage.keyspace import Keys, new_mid
 from agent_memory.storage.scripts import Arg
 from agent_memory.text.normalization import is_plain, is_turn
 from agent_memory.text.retrieval_units import unit_terms
-from agent_memory.text.time_expressions import names_relative_time
+from agent_memory.text.time_expressions import same_meaning
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
@@ -236,6 +236,7 @@ class StepGroups:
         if not is_plain(record):
             return {}
         role, at = str(record.metadata.get("role")), record.created_at
+        within = same_meaning(record.text, at)
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
         # The memory may get other words later; what was said stays.
@@ -246,8 +247,8 @@ class StepGroups:
             "statement_field": WORDS + words,
             "session": record.session_id,
             "created": at.timestamp(),
-            "day": int(at.timestamp() // 86400),
-            "dated": names_relative_time(record.text) or None,
+            "same_from": None if within is None else within[0].timestamp(),
+            "same_until": None if within is None else within[1].timestamp(),
             "role": role,
             "name": record.metadata.get("name"),
             "json": piece.model_dump_json(exclude_none=True),

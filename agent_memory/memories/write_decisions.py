@@ -15,7 +15,7 @@ from agent_memory.memories.records import StoredMemory, evidence_of, standing
 from agent_memory.memories.similar_memories import ExistingMemories, SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.text.normalization import begins_at, ends_at, is_plain, is_turn
-from agent_memory.text.time_expressions import names_relative_time
+from agent_memory.text.time_expressions import same_meaning
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16
@@ -164,13 +164,14 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """As `repeats`, also of messages: those of one role tell the same, unless they speak of their own day."""
+    """As `repeats`, also of messages: those of one role tell the same, unless they speak of their own day or month."""
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)
     if not is_turn(old):
         return ends_at(old) is None and is_plain(record)
-    same_day = record.created_at.date() == old.created_at.date() or not names_relative_time(record.text)
-    return same_day and record.metadata.get("role") == old.metadata.get("role") and is_plain(record)
+    within = same_meaning(record.text, record.created_at)
+    same_time = within is None or within[0] <= old.created_at < within[1]
+    return same_time and record.metadata.get("role") == old.metadata.get("role") and is_plain(record)
 
 
 def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:

@@ -14,7 +14,17 @@ from re import Match
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.text.languages.english_times import COUNT, DAYS, MONTHS, SEASONS, YEAR, counted, english_time
-from agent_memory.text.languages.time_words import CHARACTERS, HINTS, MOST_CHARS, Days, Direction, Place, direction_at, foreign_time
+from agent_memory.text.languages.time_words import (
+    CHARACTERS,
+    HINTS,
+    MOST_CHARS,
+    Days,
+    Direction,
+    Place,
+    calendar_unit,
+    direction_at,
+    foreign_time,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +107,31 @@ _RELATIVE = re.compile(
 )
 
 
+_CALENDAR = re.compile(r"(?:this|last|next) (week|month|year)")
+_LAST_DAY = date(9998, 12, 31)
+_CALENDAR_UNITS = ("day", "week", "month", "year")
+
+
 def names_relative_time(text: str) -> bool:
     """Whether a text names a time that depends on when it is said ("yesterday", "next week"), so that on another day it says another."""
     return _RELATIVE.search(text) is not None
+
+
+def same_meaning(text: str, said: datetime) -> tuple[datetime, datetime] | None:
+    """From when until when a text that was said at a time means the same: "yesterday" on that day, "this month" in that month, in UTC.
+
+    None when it means the same at any time.
+    """
+    named = [m[0].lower() for m in _RELATIVE.finditer(text)]
+    if not named:
+        return None
+    day = min(said.astimezone(UTC).date(), _LAST_DAY)
+    calendar = [m[1] if (m := _CALENDAR.fullmatch(each)) is not None else "day" for each in named]
+    finest = min(calendar, key=_CALENDAR_UNITS.index)
+    if finest == "week" and len(set(calendar)) > 1:
+        finest = "day"  # a week may lie in two months
+    begin, end = calendar_unit(finest, 0, day)
+    return _midnight(begin, UTC), _midnight(end, UTC)
 
 
 def beside(text: str, span: Span) -> str:

@@ -17,9 +17,9 @@
 --            for none), unique ("kin" or "words": refuse when another memory than `except` holds its kin, or its words either) and slot (the
 --            same of its slot), leave (order key to leave), same_text (and with
 --            it the vector stays), imported (other content that is here stays, messages are put among those of their session by their time),
---            message {field, statement_field, role, name, day, dated, json, evidence_field, session, created} (a message: it is evidence
+--            message {field, statement_field, role, name, same_from, same_until, json, evidence_field, session, created} (a message: it is evidence
 --            `json` under `evidence_field` of what `statement_field` or `field` knows and not a memory beside it; when its words mean
---            another day on another `day` (`dated`), of a message of the same day only),
+--            another time at another time, of a message between `same_from` and `same_until` only),
 --            words_digest (of a statement: messages that have its words become evidence of it)
 --   evidence mid, field, json, alias (a mid that becomes another name of it) and owner (as of a put), digest (of what came under that name)
 --   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history

@@ -14,7 +14,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.write_decisions import repeats
 from agent_memory.sessions.store import SessionWrite
 from agent_memory.text.normalization import ends_at, is_plain, is_turn
-from agent_memory.text.time_expressions import names_relative_time
+from agent_memory.text.time_expressions import same_meaning
 from agent_memory.transfer.archived_server.progress import ExistingDigests, MoveStore
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
@@ -144,9 +144,10 @@ class MigrationPreview:
         turn = self._holder_of(preview, preview.standing.words)
         if turn is None or ends_at(turn) is not None:
             return False
-        same_day = int(turn.created_at.timestamp() // 86400) == int(record.created_at.timestamp() // 86400)
+        within = same_meaning(record.text, record.created_at)
+        same_time = within is None or within[0] <= turn.created_at < within[1]
         same_role = str(turn.metadata.get("role")) == str(record.metadata.get("role"))
-        return same_role and (same_day or not names_relative_time(record.text))
+        return same_role and same_time
 
 
 def place_ended(record: MemoryRecord) -> bool:

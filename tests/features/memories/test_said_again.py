@@ -298,6 +298,21 @@ async def test_nearly_the_same_words_say_it_again_and_keep_their_own_when_the_fi
     assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
 
 
+async def test_this_month_is_the_same_all_month(rig: Rig) -> None:
+    for session, text, on in (("a", "I run every day this month", MONDAY), ("b", "I run every day this month", SATURDAY)):
+        await say(rig, session, ("1" + session, text, on))
+    await say(rig, "c", ("2", "I run every day this month", MONDAY + timedelta(days=40)))
+    await say(rig, "d", ("3", "I ran a lot this week", MONDAY))
+    await say(rig, "e", ("4", "I ran a lot this week", MONDAY + timedelta(days=7)))
+    rows = [(memory.text, await sayings(rig, memory)) for memory in await rig.stored()]
+    assert sorted(rows) == [
+        ("I ran a lot this week", (MONDAY, 1)),
+        ("I ran a lot this week", (MONDAY + timedelta(days=7), 1)),
+        ("I run every day this month", (SATURDAY, 2)),
+        ("I run every day this month", (MONDAY + timedelta(days=40), 1)),
+    ]
+
+
 async def test_nearly_the_same_words_of_others_or_of_another_day_are_theirs(rig: Rig) -> None:
     await say(rig, "a", ("1", "I am vegan", MONDAY), ("2", "I was in Bergen yesterday", MONDAY))
     await say(rig, "b", ("3", "I'm a vegan", FRIDAY), role="assistant")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent_memory.text import time_expressions
-from agent_memory.text.time_expressions import ago, beside, named_time, zone_of
+from agent_memory.text.time_expressions import ago, beside, named_time, same_meaning, zone_of
 
 # A Thursday, half an hour before midnight in UTC.
 NOW = datetime(2023, 6, 15, 23, 30, tzinfo=UTC)
@@ -161,3 +161,22 @@ def test_what_no_hint_is_in_names_no_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert 500 < sum(span is not None for span in found) < 2500
     monkeypatch.setattr(time_expressions, "_HINTS", Every())
     assert found == [named_time(text, moment) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("I am vegan", None),
+        ("I was in Bergen yesterday", ("2025-05-14", "2025-05-15")),
+        ("We meet this week", ("2025-05-12", "2025-05-19")),
+        ("I run every day this month", ("2025-05-01", "2025-06-01")),
+        ("Rent goes up next year", ("2025-01-01", "2026-01-01")),
+        ("This month is worse than last year", ("2025-05-01", "2025-06-01")),
+        ("This week I plan next month", ("2025-05-14", "2025-05-15")),
+        ("This month I slept in yesterday", ("2025-05-14", "2025-05-15")),
+        ("Busy this weekend", ("2025-05-14", "2025-05-15")),
+    ],
+)
+def test_how_long_words_mean_the_same_time(text: str, days: tuple[str, str] | None) -> None:
+    within = same_meaning(text, datetime(2025, 5, 14, 9, tzinfo=UTC))
+    assert (within and tuple(f"{each:%Y-%m-%d}" for each in within)) == days

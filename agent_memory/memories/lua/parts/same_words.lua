@@ -39,9 +39,10 @@ local function said_before(step)
       if name == message.statement_field then
         return holder, not (record.memory_type == 'message' and type(record.session_id) == 'string')
       end
-      local same_day = not message.dated or math.floor(tonumber(known[3]) / 86400) == message.day
+      local said = tonumber(known[3])
+      local same_time = not message.same_from or (message.same_from <= said and said < message.same_until)
       local speaker = record.metadata or {}
-      if same_day and tostring(speaker.role) == message.role and speaker.name == message.name then return holder end
+      if same_time and tostring(speaker.role) == message.role and speaker.name == message.name then return holder end
     end
   end
   return nil
