@@ -222,7 +222,9 @@ async def test_a_name_means_the_sentence_that_names_somebody(rig: Rig) -> None:
     assert await rig.contents("s", **WHO) == ["I started pottery."]
 
 
-@pytest.mark.parametrize("text", ["what I said about Anna", "please forget everything about anna", "vergiss alles über Anna"])
+@pytest.mark.parametrize(
+    "text", ["what I said about Anna", "forget what I said about Anna", "please forget everything about anna", "vergiss alles über Anna"]
+)
 async def test_all_that_was_said_about_somebody(rig: Rig, text: str) -> None:
     await say(rig, "Anna is my sister.", "I met Anna in Rome. It rained.", "I live in Berlin.")
     await rig.work()
