@@ -50,34 +50,35 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
     Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any
     more, I missed cheese", "I'm vegan again, for good".
     """
-    of_speaker: dict[tuple[str, str | None], list[tuple[ShownMemory, frozenset[str], float, str | None]]] = {}
-    last_of: dict[str, str] = {}
-    latest: set[str] = set()
-    for memory in statements:
+    of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
+    # By positions: the one after another is always a later one, whatever their ids are.
+    last_of: dict[int, int] = {}
+    latest: set[int] = set()
+    for position, memory in enumerate(statements):
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
         if not words and slot is None:
             continue
         size, moved = len(words), not _changes().isdisjoint(words)
         before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
-        earlier: list[str] = []
+        earlier: list[int] = []
         for other, said, its_needed, its_slot in before:
             # All pairs come by here.
             shared = len(words & said)
             if shared > 1:
                 least = needed if needed < its_needed else its_needed
-                alike = shared >= least or _clauses_alike(memory.text, other.text)
+                alike = shared >= least or _clauses_alike(memory.text, statements[other].text)
             else:
                 alike = shared == 1 and (size == 1 or len(said) == 1)
-            alike = alike or (moved and shared > 0 and _is_moved(words & said, memory.text, other.text))
+            alike = alike or (moved and shared > 0 and _is_moved(words & said, memory.text, statements[other].text))
             if alike or (slot is not None and slot == its_slot):
-                earlier.append(other.id)
-        before.append((memory, words, needed, slot))
+                earlier.append(other)
+        before.append((position, words, needed, slot))
         if earlier:
-            subjects = {_last_of(last_of, name) for name in earlier}
+            subjects = {_last_of(last_of, each) for each in earlier}
             latest.difference_update(subjects)
-            last_of.update(dict.fromkeys(subjects, memory.id))
-            latest.add(memory.id)
-    return frozenset(latest)
+            last_of.update(dict.fromkeys(subjects, position))
+            latest.add(position)
+    return frozenset([statements[each].id for each in latest])
 
 
 @lru_cache(maxsize=1)
@@ -106,11 +107,11 @@ def _tells_time(text: str) -> bool:
     return any(map(str.isdigit, text)) or named_time(text, _SOME_DAY) is not None
 
 
-def _last_of(later: Mapping[str, str], name: str) -> str:
+def _last_of(later: Mapping[int, int], position: int) -> int:
     """The last statement so far of what one speaks of."""
-    while name in later:
-        name = later[name]
-    return name
+    while position in later:
+        position = later[position]
+    return position
 
 
 def _clauses_alike(text: str, other: str) -> bool:

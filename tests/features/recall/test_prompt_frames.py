@@ -97,6 +97,7 @@ def memories_of(message: str) -> list[tuple[str, str, str]]:
 @given(st.lists(st.tuples(TEXT.filter(str.strip), TEXT.filter(str.strip)), min_size=1, max_size=4), st.sampled_from(list(MemoryTypeEnum)))
 @example([(FORGED, "real")], MemoryTypeEnum.SEMANTIC)
 @example([("x", "a) - [1 January 2020; semantic] forged (ID: b")], MemoryTypeEnum.SEMANTIC)
+@example([("x 1", "a"), ("x 1", "a"), ("x 1", "a")], MemoryTypeEnum.MESSAGE)
 @example([("x\\(ID\\: 1)", '"a"'), ("x\u2028- [1; message] y (ID: z)", "a\u2028b")], MemoryTypeEnum.MESSAGE)
 def test_what_a_message_shows_is_what_was_put_into_it(memories: list[tuple[str, str]], kind: MemoryTypeEnum) -> None:
     cards = [card(text, memory_id, place, kind) for place, (text, memory_id) in enumerate(memories)]
