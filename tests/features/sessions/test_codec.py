@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from hashlib import blake2b
+from unicodedata import normalize
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from agent_memory.sessions.codec import content_mark, decode_entry, decode_own, 
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory_client.models import ExtractedMemoryRecord, MemoryMessage, MemoryRecord
 
-NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
+# As requests bring them: an id is the same in whatever way its characters are composed.
+NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).map(lambda name: normalize("NFC", name))
 PART = st.one_of(st.none(), NAME)
 WHEN = st.datetimes(timezones=st.just(UTC))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(
