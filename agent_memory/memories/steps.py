@@ -104,7 +104,7 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
     return [name[1:]] if name.startswith("m") else []
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PutOptions:
     """How a record is written, and what refuses it. It never gets beside the current memory of its slot, unless that is settled."""
 

@@ -33,6 +33,7 @@ _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
 # What stands for None: an empty string is a value.
 _NONE = "\0"
+# What makes the values of some kinds of arguments ones that Redis takes, and how Lua reads each kind.
 _ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
