@@ -206,7 +206,9 @@ async def edit_long_term_memory(services: Services, caller: Caller, arguments: t
     list removes them.
     """
     changes = read_values(
-        EditMemoryRecordRequest, {name: getattr(arguments, name) for name in arguments.model_fields_set if name != "memory_id"}
+        EditMemoryRecordRequest,
+        # Models in strict mode send null for every argument that they leave out.
+        {name: value for name in arguments.model_fields_set if name != "memory_id" and (value := getattr(arguments, name)) is not None},
     )
     return await services[MemoryService].patch(caller.scope, arguments.memory_id, changes)
 

@@ -42,6 +42,8 @@ from agent_memory_client.models import (
 )
 
 _PATCH_TRIES = 64
+# Every memory has a text, a type and a pin: null leaves them as they are.
+_NEVER_EMPTY = frozenset({"text", "memory_type", "pinned"})
 # What decides which slot is meant, and where in it a memory stands.
 _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
 
@@ -222,17 +224,14 @@ class MemoryService:
         body: EditMemoryRecordRequest,
         *,
         shown_as_semantic: bool = False,
-        lasting: bool = False,
     ) -> MemoryRecord:
-        """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound.
-
-        With `lasting` the memory does not expire any more.
+        """Change the fields that the body gives; null clears a field that can be empty. Raises Refused for nothing to change, NotFound.
 
         Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
         the caller is shown procedural memories as semantic ones: that type sent back is no change.
         """
         self.require()
-        changes = self._changes_of(body) | ({"expires_at": None} if lasting else {})
+        changes = self._changes_of(body)
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
         # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
@@ -266,8 +265,11 @@ class MemoryService:
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
-        """What a body changes, None for what is to be empty."""
-        changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
+        """The new values of fields; None, or an empty object for `metadata`, for a field that is cleared."""
+        given = {name: getattr(body, name) for name in body.model_fields_set}
+        changes = {name: value for name, value in given.items() if value is not None or name not in _NEVER_EMPTY}
+        if "metadata" in changes:
+            changes["metadata"] = changes["metadata"] or {}
         self._sizes.check_memory(body)
         if body.text and self._settings.longterm.redact_secrets:
             changes["text"] = redact(body.text)

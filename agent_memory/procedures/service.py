@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from agent_memory.access.principals import administering, list_place_of, place_of, writing
-from agent_memory.core.errors import Conflict, Forbidden, NotFound, VersionMismatch
+from agent_memory.core.errors import BadInput, Conflict, Forbidden, NotFound, VersionMismatch
 from agent_memory.core.ids import made_id
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
@@ -36,6 +37,7 @@ from agent_memory_client.models.features.procedures import (
     UpdateProcedureRequest,
 )
 
+_LISTS = frozenset({"steps", "tools", "pitfalls"})
 # How often a change is tried again because another one came between.
 _ATTEMPTS = 5
 
@@ -84,16 +86,20 @@ class ProcedureService:
         return ProcedureListResponse(procedures=procedures, total=total)
 
     async def update(self, scope: Scope, procedure_id: str, body: UpdateProcedureRequest, *, if_match: str | None) -> Procedure:
-        """Changes what the body names. Raises NotFound, VersionMismatch, Conflict, and Forbidden for who may not approve a procedure."""
-        updates = body.model_dump(exclude_none=True)
-        if updates.get("text") == "":
-            updates["text"] = None
+        """Change the fields that the body sets; null clears `steps`, `text`, `tools` and `pitfalls`.
+
+        Raises BadInput for a procedure that would say nothing, NotFound, VersionMismatch, Conflict, and Forbidden for a caller who may
+        not approve a procedure.
+        """
+        updates = _updates_of(body)
 
         def edited(content: ProcedureContent) -> ProcedureContent:
+            new = content.model_copy(update=updates)
+            if not {"steps", "text"}.isdisjoint(updates) and not new.steps and not (new.text or "").strip():
+                raise BadInput("give steps or a text: a procedure must say what to do", field="steps")
             if content.state == "quarantined" and updates.get("state") == "active":
                 administering(scope)
-                return content.model_copy(update=updates)
-            new = content.model_copy(update=updates)
+                return new
             return new if new == content else screened(self._settings, new)
 
         kind = "retire" if body.state == "retired" else "restore" if body.state == "active" else "edit"
@@ -182,6 +188,14 @@ def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
     if any(suspicion(text, of_user=True) for text in texts if text):
         return content.model_copy(update={"state": "quarantined"})
     return content
+
+
+def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
+    """Return the new values of the fields that are given. Fields that are never empty are left out when they are null."""
+    given = body.model_dump(exclude_unset=True)
+    cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
+    cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
+    return {name: value for name, value in given.items() if value is not None} | cleared
 
 
 def owner_of(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:

@@ -585,7 +585,7 @@ export interface EditBlockRequest {
   line?: number | null;
 }
 
-/** Fields to change. None means "not given"; an empty list clears tags, an empty string clears a scope field. */
+/** Fields to change. Null, an empty list or an empty string clears a field; null leaves `text`, `memory_type` and `pinned`. */
 export interface EditMemoryRecordRequest {
   /** What is remembered, instead of the former text. */
   text?: string | null;
@@ -601,7 +601,7 @@ export interface EditMemoryRecordRequest {
   user_id?: string | null;
   /** The session that it is to belong to; an empty string removes it from its session. */
   session_id?: string | null;
-  /** When what it tells happened. */
+  /** When what it tells happened; null removes the date. */
   event_date?: string | null;
   /** Whether it is spared when memories are forgotten or merged. */
   pinned?: boolean | null;
@@ -611,13 +611,13 @@ export interface EditMemoryRecordRequest {
   slot?: string | null;
   /** The category that it is put in; an empty string removes it. */
   category?: string | null;
-  /** Since when it is true. */
+  /** Since when it is true; null: since it was made. */
   valid_from?: string | null;
-  /** Until when it is true. */
+  /** Until when it is true; null: it still is. */
   valid_to?: string | null;
-  /** From when on nobody is shown it any more. */
+  /** From when on nobody is shown it any more; null: it lasts. */
   expires_at?: string | null;
-  /** The metadata that it is to have, in place of the former ones. */
+  /** The metadata that it is to have, in place of the former ones; null removes them. */
   metadata?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null } | null;
 }
 
@@ -2691,13 +2691,13 @@ export interface UpdateDataRequest {
   user_id?: string | null;
 }
 
-/** What is to change of a procedure; what is left out, or null, stays. */
+/** Fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves the others. */
 export interface UpdateProcedureRequest {
   /** The situation in which it is to be used. */
   when_to_use?: string | null;
   /** All of its steps. */
   steps?: string[] | null;
-  /** What to do in free words; an empty text takes it away. */
+  /** What to do in free words; null or an empty text removes it. */
   text?: string | null;
   /** Whether it worked. */
   result?: "success" | "failure" | null;

@@ -46,6 +46,8 @@ _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
 _TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
+# Fields of an update that null clears, and their names here.
+_CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
@@ -155,18 +157,20 @@ class Mem0Service:
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
-        lasting = "expiration_date" in changes and changes["expiration_date"] is None
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
             "metadata": await self._with_own(memory_id, changes.get("metadata")),
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
+        cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
         try:
-            body = EditMemoryRecordRequest.model_validate({name: value for name, value in fields.items() if value is not None})
+            body = EditMemoryRecordRequest.model_validate(
+                {name: value for name, value in fields.items() if value is not None or name in cleared}
+            )
         except ValidationError as error:
             raise bad_input(error) from None
-        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body, lasting=lasting))
+        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
 
     async def _with_own(self, memory_id: str, metadata: object) -> object:
         """New metadata with what says which app, agent and run the memory belongs to."""

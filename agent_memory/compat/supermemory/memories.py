@@ -32,6 +32,9 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.profile import Profile
 
+# Fields of a change that may be left out, and their names here.
+_CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
+
 
 class MemoryOperations:
     """What Supermemory's API does with memories, for the caller of one request. Raises Forbidden when the caller does not reach its
@@ -126,11 +129,13 @@ class MemoryOperations:
         kept = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
         fields = {
             "text": request.new_content,
-            "metadata": None if request.metadata is None else {**request.metadata, **kept},
+            "metadata": {**(request.metadata or {}), **kept},
             "expires_at": request.forget_after,
             "event_date": event[0] if event else None,
         }
-        body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if value is not None})
+        # Null clears a field that the request names.
+        given = {"text"} | {ours for theirs, ours in _CHANGEABLE.items() if theirs in request.model_fields_set}
+        body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in given})
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:

@@ -253,7 +253,7 @@ class CreateMemoryRecordRequest(BaseModel):
 
 
 class EditMemoryRecordRequest(BaseModel):
-    """Fields to change. None means "not given"; an empty list clears tags, an empty string clears a scope field."""
+    """Fields to change. Null, an empty list or an empty string clears a field; null leaves `text`, `memory_type` and `pinned`."""
 
     text: MemoryText | None = None
     """What is remembered, instead of the former text."""
@@ -270,7 +270,7 @@ class EditMemoryRecordRequest(BaseModel):
     session_id: ClearableIdentifier | None = None
     """The session that it is to belong to; an empty string removes it from its session."""
     event_date: Instant | None = None
-    """When what it tells happened."""
+    """When what it tells happened; null removes the date."""
     pinned: bool | None = None
     """Whether it is spared when memories are forgotten or merged."""
     agent_id: ClearableIdentifier | None = None
@@ -280,13 +280,13 @@ class EditMemoryRecordRequest(BaseModel):
     category: ClearableIdentifier | None = None
     """The category that it is put in; an empty string removes it."""
     valid_from: Instant | None = None
-    """Since when it is true."""
+    """Since when it is true; null: since it was made."""
     valid_to: Instant | None = None
-    """Until when it is true."""
+    """Until when it is true; null: it still is."""
     expires_at: Instant | None = None
-    """From when on nobody is shown it any more."""
+    """From when on nobody is shown it any more; null: it lasts."""
     metadata: JsonObject | None = None
-    """The metadata that it is to have, in place of the former ones."""
+    """The metadata that it is to have, in place of the former ones; null removes them."""
 
 
 class ForgetPolicy(BaseModel):

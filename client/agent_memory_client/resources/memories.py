@@ -126,7 +126,7 @@ class Memories(Resource):
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Changes fields of a memory (None leaves one as it is) and returns it. Raises MemoryNotFoundError."""
+        """Change fields of a memory and return it; None clears a field that can be empty. Raises MemoryNotFoundError."""
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:

@@ -261,3 +261,17 @@ async def test_what_is_not_here_says_so(api: httpx.AsyncClient, method: str, pat
     assert path in answer.json()["error"]
     contains = {"field": "title", "operator": "contains", "value": "x"}
     assert (await api.post("/ns/x/search", json={"query": "x", "filter": contains})).status_code == 501
+
+
+async def test_null_in_a_change_of_a_memory_clears_its_end_and_its_metadata(api: httpx.AsyncClient, tag: str) -> None:
+    memory = {"content": "I keep bees", "metadata": {"kind": "hobby"}}
+    made = (await call(api, "POST", "/v4/memories", {"memories": [memory], "containerTag": tag}))["memories"][0]
+    change = {"id": made["id"], "containerTag": tag, "newContent": "I keep two hives of bees"}
+    dated = await call(api, "PATCH", "/v4/memories", {**change, "forgetAfter": "2224-01-01T00:00:00Z"})
+    assert dated["forgetAfter"] is not None
+    kept = await call(api, "PATCH", "/v4/memories", {**change, "newContent": "I keep three hives of bees"})
+    assert kept["forgetAfter"] == dated["forgetAfter"]
+    cleared = {**change, "newContent": "I keep four hives of bees", "forgetAfter": None, "metadata": None}
+    assert (await call(api, "PATCH", "/v4/memories", cleared))["forgetAfter"] is None
+    (hit,) = (await call(api, "POST", "/v4/search", {"q": "bees", "containerTag": tag, "threshold": 0}))["results"]
+    assert hit["metadata"] in (None, {})

@@ -79,6 +79,38 @@ async def test_patch_changes_what_it_names(rig: Rig) -> None:
         await patch(rig, "2", text="x")
 
 
+FULL = {
+    "user_id": "u",
+    "namespace": "n",
+    "session_id": "s",
+    "agent_id": "a",
+    "topics": ["t"],
+    "entities": ["e"],
+    "slot": "home",
+    "category": "c",
+    "metadata": {"k": 1},
+    "event_date": "2024-01-01T00:00:00Z",
+    "valid_from": "2024-01-01T00:00:00Z",
+    "valid_to": "2224-01-01T00:00:00Z",
+    "expires_at": "2224-01-01T00:00:00Z",
+}
+
+
+async def test_null_in_a_patch_clears_each_field_that_can_be_empty(rig: Rig) -> None:
+    assert set(FULL) == set(EditMemoryRecordRequest.model_fields) - {"text", "memory_type", "pinned"}
+    for number, name in enumerate(FULL):
+        memory_id = str(number)
+        await create(rig, {"id": memory_id, "text": f"figs {name}", **FULL, "slot": name})
+        before = (await rig.rt[MemoryService].get(SCOPE, memory_id)).model_dump()
+        assert before[name]
+        await patch(rig, memory_id, **{name: None}, pinned=None)
+        after = (await rig.rt[MemoryService].get(SCOPE, memory_id)).model_dump()
+        assert not after.get(name)
+        changed = {field for field in before if before[field] != after.get(field)}
+        # The hash covers who a memory belongs to.
+        assert changed - {"updated_at", "memory_hash", "last_accessed", "access_count"} == {name}
+
+
 async def test_patches_at_once_lose_nothing(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs"})
     changes: list[dict[str, Any]] = [

@@ -47,6 +47,18 @@ async def test_a_procedure_is_kept_changed_and_brought_back(server: Server) -> N
     assert not [key for key in await server.rig.raw_keys() if key.startswith("pr:")]
 
 
+async def test_null_in_a_patch_clears_what_a_procedure_can_lack(server: Server) -> None:
+    more = {"text": "Never at night.", "tools": ["web"], "pitfalls": ["Late flights"]}
+    made = await server.create(FLIGHT, "Ask first.", user_id="nil", **more)
+    path = f"/v1/procedures/{made['id']}"
+    for name, empty in (("tools", []), ("pitfalls", []), ("steps", [])):
+        assert (await server.call("PATCH", path, {name: None, "when_to_use": None, "result": None, "state": None}))[name] == empty
+    refused = await server.call("PATCH", path, {"text": None}, status=422)
+    assert "give steps or a text" in str(refused)
+    changed = await server.call("PATCH", path, {"text": None, "steps": ["Book one."]})
+    assert (changed["text"], changed["steps"], changed["when_to_use"], changed["state"]) == (None, ["Book one."], FLIGHT, "active")
+
+
 async def test_what_was_never_changed_has_nothing_to_undo(server: Server) -> None:
     made = await server.create(FLIGHT, user_id="new")
     await server.call("POST", f"/v1/procedures/{made['id']}/undo", status=409)

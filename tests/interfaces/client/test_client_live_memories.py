@@ -43,6 +43,7 @@ async def test_memories_are_stored_read_changed_and_deleted(memory: MemoryAPICli
     assert (stored.text, stored.namespace, stored.user_id) == (FACTS["tea"], memory.config.default_namespace, "ada")
     edited = await memory.edit_long_term_memory(ids["tea"], {"text": "Ada gave up tea.", "event_date": datetime(2026, 1, 2, tzinfo=UTC)})
     assert (edited.text, edited.event_date) == ("Ada gave up tea.", datetime(2026, 1, 2, tzinfo=UTC))
+    assert (await memory.edit_long_term_memory(ids["tea"], {"event_date": None})).event_date is None
     assert (await memory.delete_long_term_memories([ids["tea"], "unknown"])).status == "ok, deleted 1 memories"
     with pytest.raises(MemoryNotFoundError):
         await memory.get_long_term_memory(ids["tea"])

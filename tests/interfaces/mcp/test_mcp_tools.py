@@ -226,6 +226,8 @@ async def memories(session: Session, server: Server, namespace: str) -> None:
     changed = await session.call("edit_long_term_memory", memory_id=one, text="Ada is allergic to nuts.", topics=[], pinned=True)
     assert steady(changed) == steady(await rest(server, "GET", f"/v1/long-term-memory/{one}"))
     assert (changed["text"], changed["topics"] or [], changed["pinned"]) == ("Ada is allergic to nuts.", [], True)
+    renamed = await session.call("edit_long_term_memory", memory_id=one, text="Ada is allergic to nuts", user_id=None, namespace=None)
+    assert (renamed["user_id"], renamed["namespace"]) == (changed["user_id"], namespace), "a model sends null for what it leaves out"
 
     assert await session.call("delete_long_term_memories", memory_ids=[one, "unknown"]) == {"status": "ok, deleted 1 memories"}
     assert (await server.rest.get(f"/v1/long-term-memory/{one}")).status_code == 404

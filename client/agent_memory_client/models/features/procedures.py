@@ -71,14 +71,14 @@ class CreateProcedureRequest(ProcedureOwner):
 
 
 class UpdateProcedureRequest(BaseModel):
-    """What is to change of a procedure; what is left out, or null, stays."""
+    """Fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves the others."""
 
     when_to_use: Situation | None = None
     """The situation in which it is to be used."""
     steps: Steps | None = None
     """All of its steps."""
     text: ProcedureText | None = None
-    """What to do in free words; an empty text takes it away."""
+    """What to do in free words; null or an empty text removes it."""
     result: ProcedureResult | None = None
     """Whether it worked."""
     tools: ToolNames | None = None

@@ -77,8 +77,9 @@ class Procedures(Resource):
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest) -> Procedure:
-        """Changes what the request names. Raises MemoryNotFoundError."""
-        return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=as_body(request)))
+        """Change the fields that the request sets; None clears `steps`, `text`, `tools` and `pitfalls`. Raises MemoryNotFoundError."""
+        body = request.model_dump(mode="json", exclude_unset=True)
+        return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
         """Deletes a procedure; one that does not exist is no error."""
