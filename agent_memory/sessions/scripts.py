@@ -68,6 +68,7 @@ class SessionScripts:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
         """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
         self._keys = keys
+        self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
         self._write = Script(client, "sessions/session_write", fsync=fsync)
         self._data = Script(client, "sessions/session_data", fsync=fsync)
         self._delete = Script(client, "sessions/session_delete", fsync=fsync)
@@ -78,9 +79,18 @@ class SessionScripts:
         self._strike = Script(client, "sessions/session_strike", fsync=fsync)
 
     async def write_session(
-        self, k: SessionKeys, user_waiting: str | None, change: Mapping[str, Any], messages: Sequence[Arg], promoted: Sequence[int]
+        self,
+        k: SessionKeys,
+        user_waiting: str | None,
+        change: Mapping[str, Any],
+        messages: Sequence[Arg],
+        promoted: Sequence[int],
+        *,
+        anew: bool = False,
     ) -> SessionStamp:
-        """Writes a session; `change` holds the arguments of `session_write.lua`, `promoted` the places of the memories to promote.
+        """Write a session; `change` holds the arguments of `session_write.lua`, `promoted` the places of the memories to promote.
+
+        With `anew` the messages take the place of the session that is there, with all pending work on it, in the same step.
 
         Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, BadInput for an empty one, and Forbidden for a session
         of an agent out of the writer's reach.
@@ -90,7 +100,9 @@ class SessionScripts:
             session_due=self._keys.due(DueKind.SESSION),
             extraction_due=self._keys.due(DueKind.EXTRACTION),
             wake=self._keys.wake,
-            user_waiting=user_waiting,
+            user_waiting=user_waiting or k.meta,
+            set_aside=k.aside,
+            outboxes=self._outboxes if anew else (),
             root=self._keys.root,
             new_messages=messages,
             **change,
@@ -122,15 +134,18 @@ class SessionScripts:
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 
-    async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None) -> bool:
-        """Forgets a session with all pending work on it, of this epoch alone if there is one; whether it was there."""
-        kinds = (DueKind.SESSION, DueKind.EXTRACTION)
+    async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
+        """Delete a session with all pending work on it, of this epoch alone if there is one; return whether it was there.
+
+        With `only_work` the session stays, and only its pending work goes.
+        """
         reply = await self._delete(
             k,
             set_aside=k.aside,
             user_waiting=user_waiting or k.meta,
-            outboxes=[key for kind in kinds for key in outbox_keys(self._keys, kind).values()],
+            outboxes=self._outboxes,
             epoch=epoch,
+            only_work=only_work,
         )
         return bool(reply)
 

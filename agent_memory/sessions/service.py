@@ -153,9 +153,12 @@ class SessionService:
         return SessionAnswer(WorkingMemoryResponse.model_construct(None, **session), written.version, not timed)
 
     async def append(
-        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> AppendMessagesResponse:
-        """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
+        """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again.
+
+        With `anew` the messages replace the session in one step. Memories of its former messages stay.
+        """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
         self._check_times(body.messages)
@@ -167,6 +170,7 @@ class SessionService:
             messages=await self._new(with_made_ids(body.messages)),
             agent_id=body.agent_id,
             if_match=if_match,
+            anew=anew,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             empty=_empty(body.messages),
             **self._window_fields(body.model_name, body.context_window_max),

@@ -105,6 +105,8 @@ class SessionWrite:
     """How many messages the session may have then; 0: any number."""
     empty: Sequence[int] = ()
     """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
+    anew: bool = False
+    """Whether an append takes the place of the session that is there, and of all pending work on it."""
 
 
 @dataclass(slots=True)
@@ -177,7 +179,7 @@ class SessionStore:
         arguments = _write_arguments(scope, ref, change)
         arguments["fields"] |= self._own(scope, ref, change, promoted)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
-        return await self._scripts.write_session(k, user_waiting, arguments, args, list(promoted.values()))
+        return await self._scripts.write_session(k, user_waiting, arguments, args, list(promoted.values()), anew=change.anew)
 
     def _user_waiting(self, tenant: str, user_id: str | None) -> str | None:
         return None if user_id is None else self._keys.waiting(tenant, user_id)
@@ -294,11 +296,11 @@ class SessionStore:
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._scripts.write_data(meta, if_match, compact(data), merge=merge)
 
-    async def delete(self, scope: Scope, ref: SessionRef) -> bool:
-        """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
+    async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
+        """Forgets a session (or `only_work`) and all pending work on it; what was promoted before stays. True when it was there."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         await permit_session_agents(self._client, self._keys, scope, ref)
-        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None)
+        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
         """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""
@@ -481,7 +483,8 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
         "fed_back": change.fed_back,
         "updated_at": updated_at,
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
-        | ({} if scope.agents is None else {"agents": sorted(scope.agents)}),
+        | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
+        | ({"anew": True} if change.anew else {}),
     }
 
 

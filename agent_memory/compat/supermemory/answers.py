@@ -88,13 +88,18 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 
 
-def document_results(hits: Sequence[MemoryRecordResult], *, whole: bool) -> list[dict[str, Any]]:
-    """Results of /v3/search: what was said, by its document, the best document first."""
-    documents: dict[str, dict[str, Any]] = {}
+def document_results(
+    hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
+) -> list[dict[str, Any]]:
+    """Return results of /v3/search: what was said, by its document, the best document first.
+
+    `whole` are the documents by user and id, None if their contents are not asked for.
+    """
+    documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id
         document = documents.setdefault(
-            name,
+            (hit.user_id, name),
             {
                 "documentId": name,
                 "chunks": [],
@@ -104,7 +109,7 @@ def document_results(hits: Sequence[MemoryRecordResult], *, whole: bool) -> list
                 "score": similarity_of(hit),
                 "createdAt": moment(hit.created_at),
                 "updatedAt": moment(hit.updated_at),
-                **({"content": hit.text} if whole else {}),
+                **({} if whole is None else {"content": whole.get((hit.user_id, hit.session_id), {"content": hit.text})["content"]}),
             },
         )
         document["chunks"].append({"content": hit.text, "isRelevant": True, "score": similarity_of(hit)})

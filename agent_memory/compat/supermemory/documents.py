@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -16,13 +16,16 @@ WHOLE_WINDOW = 1_000_000_000
 _NOTE_CHARS = 600
 
 
-def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None) -> dict[str, Any]:
-    """The message of a text, whose memories get the metadata. A note is about the one whose container it is in."""
+def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None, name: str | None = None) -> dict[str, Any]:
+    """The message of a text, whose memories get the metadata. A note is about the one whose container it is in.
+
+    `name` is its id: a document that moves keeps it, so that a move that was interrupted is recognized.
+    """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
         "role": "user",
         "content": text,
-        "id": uuid4().hex,
+        "id": name or uuid4().hex,
         **({REMEMBER_AS: remember_as} if remember_as else {}),
         **({} if said is None else {"created_at": said}),
     }
@@ -40,12 +43,14 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def added_text(known: str, given: str) -> str | None:
-    """What a text that comes under the id of a known one adds to it; None when it is that text in another version.
+def added_text(parts: Sequence[str], given: str) -> str | None:
+    """Return what a text that comes under a known id adds to a document of these parts; None if it is another version of the whole.
 
-    Callers send either what is new, or all of it once more. What repeats at least half of the known lines is a version of the whole.
+    Callers send either what is new, or all of it once more. A part that is sent again is a retry and adds nothing. What repeats at least
+    half of the known lines is a version of the whole.
     """
-    if given == known:
+    known = "\n".join(parts)
+    if given == known or given in parts:
         return ""
     if given.startswith(f"{known}\n") and (added := given.removeprefix(f"{known}\n")).strip():
         return added

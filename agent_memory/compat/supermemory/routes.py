@@ -199,11 +199,7 @@ async def _search_documents(request: Request, service: ContainerService) -> Any:
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
     body = Search.model_validate({**values, "searchMode": "documents"})
     hits = [hit for hit, _ in await service.search(body)]
-    results = document_results(hits, whole=body.include_full_docs)
-    documents = await service.documents_of(hits) if body.include_full_docs else {}
-    for result in results:
-        if (document := documents.get(result["documentId"])) is not None:
-            result["content"] = document["content"]
+    results = document_results(hits, await service.documents_of(hits) if body.include_full_docs else None)
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
@@ -270,7 +266,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
     if (search.include or {}).get("documents"):
         documents = await service.documents_of([hit for hit, _ in hits])
         for result, (hit, _) in zip(results, hits, strict=True):
-            if (document := documents.get(hit.session_id or "")) is not None:
+            if (document := documents.get((hit.user_id, hit.session_id))) is not None:
                 result["included"] = {"document": _namespace_document(document)}
     return {"results": results, "searchTime": milliseconds_since(begun)}
 
@@ -320,7 +316,9 @@ async def _namespace_memory(request: Request, service: ContainerService) -> Any:
     answer = memory_answer(record, (await service.versions([record]))[record.id])
     if "documents" in asked:
         documents = await service.documents_of([record])
-        answer["included"] = {"document": _namespace_document(document)} if (document := documents.get(record.session_id or "")) else {}
+        answer["included"] = (
+            {"document": _namespace_document(document)} if (document := documents.get((record.user_id, record.session_id))) else {}
+        )
     return answer
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
 from pydantic import ValidationError
 
-from agent_memory.access.principals import writing
+from agent_memory.access.principals import session_of, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
+from agent_memory.compat.supermemory.derived_memories import delete_memories_of
 from agent_memory.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory.compat.supermemory.memories import MemoryOperations
@@ -23,13 +24,15 @@ from agent_memory.compat.supermemory.requests import (
     DocumentChanges,
     DocumentListing,
 )
-from agent_memory.core.errors import AgentMemoryError, NotFound, Unavailable
+from agent_memory.core.errors import AgentMemoryError, Conflict, NotFound, Unavailable, VersionMismatch
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import (
     AppendMessagesRequest,
     MemoryRecord,
@@ -38,6 +41,8 @@ from agent_memory_client.models import (
     WorkingMemoryResponse,
 )
 
+# How often a write begins again that others overtook.
+_TRIES = 16
 # Deleting all of a container goes page by page: so many pages at most.
 _MOST_PAGES = 1_000
 # What fits filters is looked for among so many memories at most.
@@ -52,35 +57,56 @@ class SupermemoryService(MemoryOperations):
     """
 
     async def add(self, document: Document) -> dict[str, Any]:
-        """Takes a document in; what it says is remembered in the background. What comes under a known `customId` is added to that
-        document, or takes its place where it is another version of the whole."""
-        scope, tags = writing(self._scope), document.tags()
-        user = tags[0] if tags else None
-        name = document.custom_id or uuid4().hex
+        """Take a document in; what it says is remembered in the background.
+
+        What comes under a known `customId` of the same container is added to that document, or replaces it if it is another version of the
+        whole. Done twice, the second time changes nothing.
+        """
+        ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
+        return await self._write(ref, document, known=document.custom_id is not None)
+
+    async def _write(
+        self, ref: SessionRef, document: Document, *, known: bool = True, replaces: bool = False, message_id: str | None = None
+    ) -> dict[str, Any]:
+        for _ in range(_TRIES):
+            try:
+                return await self._write_once(ref, document, known, replaces, message_id)
+            except VersionMismatch:
+                continue
+        raise Conflict("the document is being changed by others all the time: try again")
+
+    async def _write_once(self, ref: SessionRef, document: Document, known: bool, replaces: bool, message_id: str | None) -> dict[str, Any]:
+        """As `add`; with `replaces`, the text is all that the document says from now on.
+
+        The new state is written first, in one script, and only over the state that was read. Then memories go that rest on nothing of it.
+        """
+        scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
-        existing = await self._find(name, user) if document.custom_id else None
+        existing, version = await self._read(ref) if known else (None, None)
+        begins_anew = existing is not None
         if existing is not None:
-            stored = stored_metadata(existing)
+            stored, names = stored_metadata(existing), [message.id for message in existing.messages]
             given = metadata_of(stored) if document.metadata is None else given
-            added = added_text(content_of(existing), text) if tags[1:] == (stored.get(TAGS) or []) else None
-            if added == "" and given == metadata_of(stored):
-                return {"id": name, "status": (await self._statuses([existing]))[0]}
-            if added:
-                text = added
-            else:
-                await self._remove(scope, existing)
-        metadata = {**given, **({TAGS: tags[1:]} if tags[1:] else {})}
+            same_marks = (given, others) == (metadata_of(stored), stored.get(TAGS) or [])
+            parts = [message.content for message in existing.messages]
+            added = ("" if parts == [text] else None) if replaces else "" if message_id in names else added_text(parts, text)
+            if added == "" and same_marks:
+                # What a replacement left that was interrupted before its end.
+                await delete_memories_of(self._services, scope, ref, current=names)
+                return {"id": ref.session_id, "status": (await self._statuses([existing]))[0]}
+            if added == "":
+                text = content_of(existing)
+            elif added is not None and others == (stored.get(TAGS) or []):
+                text, begins_anew = added, False
+        message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.said, message_id)
         body = AppendMessagesRequest.model_validate(
-            {
-                "namespace": self._namespace,
-                "user_id": user,
-                "messages": [message_of(text, metadata, document.said)],
-                "context_window_max": WHOLE_WINDOW,
-            }
+            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": [message], "context_window_max": WHOLE_WINDOW}
         )
-        await self._services[SessionService].append(scope, name, body)
-        await self._services[OperationService].hasten_session(scope, SessionRef(name, self._namespace, user))
-        return {"id": name, "status": "queued"}
+        await self._services[SessionService].append(scope, ref.session_id, body, if_match=version, anew=begins_anew)
+        if begins_anew:
+            await delete_memories_of(self._services, scope, ref, current=[message["id"]])
+        await self._services[OperationService].hasten_session(scope, ref)
+        return {"id": ref.session_id, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch) -> dict[str, Any]:
         """Takes documents in one after the other; those that do not fit are told and do not hinder the others."""
@@ -103,10 +129,12 @@ class SupermemoryService(MemoryOperations):
         """A document. Raises NotFound."""
         return (await self._answers([await self._session(name, user)]))[0]
 
-    async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[str, dict[str, Any]]:
-        """The documents that memories come from, by their ids."""
-        documents = await self._documents([SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id])
-        return {document["id"]: document for document in documents}
+    async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
+        """The documents that memories come from, by user and id."""
+        refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
+        sessions = await self._load_sessions(refs)
+        answers = await self._answers(sessions)
+        return {(session.user_id, session.session_id): answer for session, answer in zip(sessions, answers, strict=True)}
 
     async def parts(self, name: str, user: str | None = None) -> list[dict[str, Any]]:
         """A document as the parts that it came in. Raises NotFound."""
@@ -114,24 +142,38 @@ class SupermemoryService(MemoryOperations):
         return [chunk_answer(message.id, number, message.content, message.created_at) for number, message in enumerate(session.messages)]
 
     async def change(self, name: str, changes: DocumentChanges, user: str | None = None) -> dict[str, Any]:
-        """Replaces a document's text, metadata or tags: it is taken in again, and what came of the old text goes. Raises NotFound."""
-        session = await self._session(name, user)
+        """Replace a document's text, metadata, id or tags. Raises NotFound.
+
+        A document that moves is written at its new place first; a move that is refused leaves it where it is.
+        """
+        session = await self._find(name, user) or await self._moving(name, user, changes.tags())
+        if session is None:
+            raise NotFound("Document not found")
         content, metadata = content_of(session), stored_metadata(session)
-        kept = [session.user_id] if session.user_id else []
-        tags = changes.tags() or [*kept, *(metadata.get(TAGS) or [])]
+        tags = changes.tags() or [*([session.user_id] if session.user_id else []), *(metadata.get(TAGS) or [])]
         document = Document(
             content=changes.content or content,
             custom_id=changes.custom_id or name,
             container_tags=tags or None,
             metadata=metadata_of(metadata) if changes.metadata is None else changes.metadata,
         )
-        if (document.content, tags[:1], document.custom_id) != (content, kept, name):
-            await self._remove(writing(self._scope), session)
-        return await self.add(document)
+        source, target = _ref_of(session), self._ref(document.custom_id or name, next(iter(tags), None))
+        if source == target:
+            return await self._write(target, document, replaces=True)
+        answer = await self._write(target, document, message_id=session.messages[-1].id)
+        await self._remove(source)
+        return answer
 
     async def delete(self, name: str, user: str | None = None) -> None:
-        """Deletes a document with all that came of it. Raises NotFound."""
-        await self._remove(writing(self._scope), await self._session(name, user))
+        """Delete a document with all that came of it, or forget the memory of this id. Raises NotFound."""
+        writing(self._scope)
+        session = await self._find(name, user)
+        if session is not None:
+            return await self._remove(_ref_of(session))
+        if (record := await self._memory_of(name, user)) is not None:
+            await self.forget_ids([record.id], record.user_id)
+            return None
+        raise NotFound("Document not found")
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
         """Deletes documents by id, or all of container tags with all that is known there."""
@@ -190,16 +232,52 @@ class SupermemoryService(MemoryOperations):
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
         """Those of the documents that there are, in the order of `refs`, in a number of round trips that does not depend on how many."""
+        return await self._answers(await self._load_sessions(refs), content=content)
+
+    async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
         sessions = await self._services[SessionService].get_many(self._scope, list(dict.fromkeys(refs)))
-        return await self._answers([session for session in sessions if session.messages], content=content)
+        return [session for session in sessions if session.messages]
+
+    def _ref(self, name: str, user: str | None) -> SessionRef:
+        """The document of an id in a container; without one it is an owner of its own. Raises Forbidden."""
+        return session_of(self._scope, name, self._namespace, user)
+
+    async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
+        """Exactly this document, if it is there, and the version to write over."""
+        try:
+            sessions = self._services[SessionService]
+            answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
+        except NotFound:
+            return None, "absent"
+        if _ref_of(answer.session) != ref:
+            return None, "absent"
+        return answer.session if answer.session.messages else None, str(answer.version)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
+        """The document of a container; where none is named the one without, else the only one of this id."""
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
         except NotFound:
             return None
         session = answer.session
         return session if session.messages and (user is None or session.user_id == user) else None
+
+    async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
+        """The document whose move into a container was interrupted, which left it in both: the one that is to go."""
+        if user is not None or not tags:
+            return None
+        refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
+        sessions = await self._load_sessions(refs)
+        moved = [session for session in sessions if session.user_id == tags[0]]
+        if len(sessions) != 2 or len(moved) != 1:
+            return None
+        (left,) = (session for session in sessions if session is not moved[0])
+        return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
+
+    async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
+        """The memory of an id, in a container or (None) in any."""
+        (record,) = await self._services[MemoryStore].get(self._scope, [name])
+        return record if record is not None and user in (None, record.user_id) else None
 
     async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
         session = await self._find(name, user)
@@ -244,12 +322,12 @@ class SupermemoryService(MemoryOperations):
         statuses = await self._statuses(sessions)
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
-    async def _remove(self, scope: Scope, session: WorkingMemoryResponse) -> None:
-        await self._services[SessionService].delete(scope, session.session_id, namespace=self._namespace, user_id=session.user_id)
-        condition: dict[str, Any] = {"session_id": {"eq": session.session_id}}
-        if session.user_id is not None:
-            condition["user_id"] = {"eq": session.user_id}
-        await self._delete_memories(scope, condition)
+    async def _remove(self, ref: SessionRef) -> None:
+        """Delete a document and what came of it. Its session goes last: after a crash, the same request finds it and finishes."""
+        scope, sessions = writing(self._scope), self._services[SessionStore]
+        await sessions.delete(scope, ref, only_work=True)
+        await delete_memories_of(self._services, scope, ref)
+        await sessions.delete(scope, ref)
 
     async def _delete_all(self, scope: Scope, tag: str) -> int:
         sessions, deleted = self._services[SessionService], 0
@@ -260,17 +338,18 @@ class SupermemoryService(MemoryOperations):
             deleted += len(names)
             if len(names) < MAX_PAGE:
                 break
-        await self._delete_memories(scope, {"user_id": {"eq": tag}})
-        return deleted
-
-    async def _delete_memories(self, scope: Scope, selection: Mapping[str, Any]) -> None:
-        values = {**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": MAX_PAGE}
+        values = {"user_id": {"eq": tag}, "namespace": {"eq": self._namespace}, "history": True, "limit": MAX_PAGE}
         for _ in range(_MOST_PAGES):
             body = SearchRequest.model_validate(values)
             ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
             if not ids:
-                return
+                break
             await self._services[MemoryService].delete(scope, ids)
+        return deleted
+
+
+def _ref_of(session: WorkingMemoryResponse) -> SessionRef:
+    return SessionRef(session.session_id, session.namespace, session.user_id)
 
 
 def page_of(page: int, size: int, total: int) -> dict[str, Any]:

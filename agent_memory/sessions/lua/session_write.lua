@@ -11,10 +11,12 @@
 --   updated_at          µs, the time of its change if not now
 --   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
 --                       empty: [positions of messages that must be known already],
---                       agents: the only ones that the writer reaches, if it is limited to some}
+--                       agents: the only ones that the writer reaches, if it is limited to some,
+--                       anew: whether an append takes the place of the session that is there}
 --   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
--- `user_waiting` are the user's waiting sessions (only with a user).
--- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, session_due, extraction_due, wake, user_waiting?
+-- `user_waiting` are the user's waiting sessions (without a user: `meta` again), `outboxes`, of what begins anew, as `session_delete.lua` has
+-- them.
+-- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
 -- ARGV: fed_back: flag, updated_at?, fields: json, new_messages...
@@ -26,6 +28,7 @@ local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")
 local owners = require("memories/owners")
 local own_memories = require("sessions/own_memories")
+local ending = require("sessions/ending")
 local put = mode == 'put'
 local now = clock.us_text()
 local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'cw', 'mx', 'ag')
@@ -49,7 +52,7 @@ local function refusal()
   end
   if max_messages then
     local new, held = (#ARGV + 1 - new_messages_at) / 5, 0
-    if not put and exists then
+    if not put and exists and not fields.anew then
       held = redis.call('LLEN', messages)
       if held + new > max_messages then
         for i = new_messages_at, #ARGV, 5 do if redis.call('ZSCORE', ids, ARGV[i]) then new = new - 1 end end
@@ -70,6 +73,10 @@ for _, position in ipairs(new_memories) do
   if owner and owner ~= fields.to_promote[position + 3] then return {'taken', (position - 1) / 5} end
 end
 
+if fields.anew and exists then
+  ending.end_session()
+  exists, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras = nil, nil, nil, nil, nil, nil, nil
+end
 if not exists then
   epoch = now
   created = created or now
@@ -208,7 +215,7 @@ if promotes or (summarize_ratio > 0 and total_tokens > math.floor(window_now * s
   outbox.mark_due(session_due, clock.ms, sid)
   outbox.wake_dispatcher(wake)
 end
-if promotes and user_waiting then redis.call('ZADD', user_waiting, clock.ms, sid) end
+if promotes and user_waiting ~= meta then redis.call('ZADD', user_waiting, clock.ms, sid) end
 if extract_after_ms >= 0 and #journal_entries > 0 then
   local waits_since = redis.call('HGET', journal, 'x0')
   if not waits_since then

@@ -11,13 +11,13 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure_store import ErasureOrder, ErasureStore
+from agent_memory.privacy.surviving_evidence import hand_on
 from agent_memory.privacy.traces import TraceStore, may_name_agent, may_name_user
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.store import SessionEpoch, SessionStore
 from agent_memory_client.models import PurgeRequest
 from agent_memory_worker.privacy.purge import purge_source
-from agent_memory_worker.privacy.surviving_evidence import hand_on
 
 _PAGE = 100
 
@@ -42,7 +42,7 @@ async def erase(runtime: Runtime, name: str) -> int:
     while records := await runtime[ErasureStore].page(scope, order.what):
         if not await runtime[ErasureStore].stands(order):
             return counts.total()
-        await hand_on(runtime, scope, order.what, records)
+        await hand_on(runtime.services, scope, order.what, records)
         counts["memories"] += sum(await runtime[MemoryStore].drop_records(scope, records))
     if order.what.session_id is not None:
         await runtime[TraceStore].forget_evidence(scope, order.what)

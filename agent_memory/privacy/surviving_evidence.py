@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent_memory.core.feature import Services
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.changes.store import ChangeStore
@@ -11,64 +12,65 @@ from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Succeed
 from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.service import message_memory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryMessage, MemoryRecord
 
 _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
-async def hand_on(runtime: Runtime, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
+async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
     """Makes memories of what is evidence of memories that are about to be deleted with their session, and was said or stated in the same
     words outside of it. Of a user everything goes. Done twice, the second time finds nothing."""
     if what.session_id is None:
         return
     memories = [
-        StoredMemory(runtime[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None
+        StoredMemory(services[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None
     ]
-    for memory, ledger in zip(memories, await runtime[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
+    for memory, ledger in zip(memories, await services[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
-            await _hand_on(runtime, scope, what.session_id, memory, ledger.aliases)
+            await _hand_on(services, scope, what.session_id, memory, ledger.aliases)
 
 
-async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
+async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
     """Statements come before messages, and of each the first before the others: these stay evidence of it."""
-    pieces = await runtime[ChangeStore].load_evidence_fields(old.mid)
-    ledgers = await runtime[ChangeStore].load_ledgers(names)
+    pieces = await services[ChangeStore].load_evidence_fields(old.mid)
+    ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
-    former = dict(zip((name for name, _ in versions), await runtime[ChangeStore].load_versions(scope, versions), strict=True))
+    former = dict(zip((name for name, _ in versions), await services[ChangeStore].load_versions(scope, versions), strict=True))
     left: list[tuple[str, str, MemoryRecord]] = []
     for name in names:
-        field, piece = next(((field, piece) for field, piece in pieces.items() if _names(runtime, scope, field, piece) == name), ("", None))
+        field, piece = next(
+            ((field, piece) for field, piece in pieces.items() if _names(services, scope, field, piece) == name), ("", None)
+        )
         before = former.get(name)
         record = before.record if before is not None else None if piece is None else _said(old.record, piece)
         if record is not None and record.session_id != session_id:
             left.append((name, field, record))
     rests = {field: piece for field, piece in pieces.items() if piece.times is not None and piece.session_id != session_id}
     if not left:
-        left = [entry for piece in rests.values() if (entry := _last_of(runtime, scope, old.record, piece)) is not None]
+        left = [entry for piece in rests.values() if (entry := _last_of(services, scope, old.record, piece)) is not None]
     if left:
         left.sort(key=lambda entry: (is_turn(entry[2]), entry[2].created_at, entry[2].id))
         (_, _, heir), *rest = left
         fields = [*(field for _, field, _ in rest if field), *rests]
-        heir_name = runtime[MemoryStore].mid(scope, heir.id)
-        said = [mid for field, piece in rests.items() for mid in runtime[MemoryStore].message_mids(scope, old.record, field, piece)]
+        heir_name = services[MemoryStore].mid(scope, heir.id)
+        said = [mid for field, piece in rests.items() for mid in services[MemoryStore].message_mids(scope, old.record, field, piece)]
         moved = dict.fromkeys([*(name for name, _, _ in rest), *(mid for mid in said if mid in names)])
         moved.pop(heir_name, None)
-        await runtime[MemoryCommits].commit(scope, [Succeed(old, heir, fields, list(moved))], _ORIGIN)
+        await services[MemoryCommits].commit(scope, [Succeed(old, heir, fields, list(moved))], _ORIGIN)
 
 
-def _last_of(runtime: Runtime, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
+def _last_of(services: Services, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
     """The last message of those that a piece stands for, as what could be a memory of its own."""
     record = _said(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
-    return None if record is None else (runtime[MemoryStore].mid(scope, record.id), "", record)
+    return None if record is None else (services[MemoryStore].mid(scope, record.id), "", record)
 
 
-def _names(runtime: Runtime, scope: Scope, field: str, piece: Evidence) -> str | None:
+def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str | None:
     """The name in keys that a piece of evidence has as a memory, if it can have one."""
     if field.startswith("m"):
         return field[1:]
-    return None if piece.memory_id is None else runtime[MemoryStore].mid(scope, piece.memory_id)
+    return None if piece.memory_id is None else services[MemoryStore].mid(scope, piece.memory_id)
 
 
 def _said(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
