@@ -128,7 +128,7 @@ class JwtGate:
             )
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("this token has expired: log in again") from None
-        except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             # Which check failed is for the log of a developer, not for whoever tries tokens.
             raise Unauthenticated("this token is not valid here") from None
 
@@ -143,12 +143,18 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """The highest role that the claim's words stand for."""
+    """The highest role that the claim's words stand for.
+
+    Raises Unauthenticated for a claim that is neither a text nor a list of texts, and Forbidden without a role.
+    """
     path = settings.claim("role")
     if not path:
         return Role(settings.default_role)
     claim = _at(claims, path)
-    words = claim.split() if isinstance(claim, str) else [word for word in cast("list[Any]", claim or []) if isinstance(word, str)]
+    listed: Any = claim.split() if isinstance(claim, str) else [] if claim is None else claim
+    words = [word for word in cast("list[Any]", listed) if isinstance(word, str)] if isinstance(listed, list) else []
+    if not isinstance(listed, list) or len(words) != len(cast("list[Any]", listed)):
+        raise Unauthenticated(f"the claim {path} of this token is neither a text nor a list of texts")
     roles = [settings.roles[word] for word in words if word in settings.roles]
     if not roles:
         raise Forbidden("this token has no role here: ask for one of " + ", ".join(sorted(settings.roles)))

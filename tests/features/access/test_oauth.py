@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import time
 from collections.abc import AsyncGenerator
@@ -234,6 +235,21 @@ async def test_claims_become_tenant_user_namespaces_and_role(provider: Provider)
     for scope in ("openid", "", None, 7 if False else []):
         with pytest.raises(Forbidden):
             await gate.admit(signed(claims(**full | {"scope": scope})))
+
+
+@pytest.mark.parametrize("claim", ["TENANT", "USER", "NAMESPACE", "AGENT", "ROLE"])
+async def test_claim_of_another_type_is_refused_as_unauthenticated(provider: Provider, claim: str) -> None:
+    gate = provider.gate(**{f"OAUTH2_{claim}_CLAIM": "given"})
+    for value in (True, False, 5, 0.5, {}, {"memory:admin": False}, [True], [["memory:admin"]], ["memory:admin", {}]):
+        with pytest.raises(Unauthenticated, match="given"):
+            await gate.admit(signed(claims(given=value)))
+
+
+@pytest.mark.parametrize("claim", ["exp", "iat", "nbf", "aud", "sub"])
+async def test_registered_claim_of_another_type_never_fails_otherwise(provider: Provider, claim: str) -> None:
+    for value in (True, 5, {}, [], [{}], float("inf"), float("nan"), "x", None):
+        with contextlib.suppress(Unauthenticated):
+            assert (await provider.gate().admit(signed(claims() | {claim: value}))).tenant == "default"
 
 
 def _auth(**given: Any) -> AuthSettings:
