@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +13,9 @@ from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKin
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
-from agent_memory.text.prompt_marks import part_heading
+from agent_memory.text.prompt_marks import escape_headings, part_heading
 
 _HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
-# What begins a line like the heading of a block.
-_HEADING = re.compile(r"^(?=#)", re.MULTILINE)
 
 
 class BlocksSection:
@@ -116,4 +113,4 @@ def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
     lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]
     if block.description:
         lines.append(f"({' '.join(block.description.split())})")
-    return "\n".join([*lines, _HEADING.sub(r"\\", block.value)])
+    return "\n".join([*lines, escape_headings(block.value)])

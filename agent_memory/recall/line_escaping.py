@@ -13,21 +13,20 @@ import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 
+from agent_memory.text.prompt_marks import HASHES, UNSEEN
+
 _TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
-# What is not seen, or is space. Possessive runs of it, so that a match takes time in the length of the text, whatever stands there.
-_UNSEEN = (
-    r"\s\u00ad\u0300-\u036f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
-)
+# Possessive runs of what is not seen, so that a match takes time in the length of the text, whatever stands there.
 _OPEN = r"(\uff08\ufe59\u207d\u208d\u2768\u276a\u27ee\u2985\ufe35"
 _COLON = r":\uff1a\ufe55\u2236\ua789\u02d0\u02f8\u05c3\ufe13\ufe30\u0589\u0703\u0704"
 _SEMICOLON = r";\uff1b\ufe54\u037e\u204f\ufe14"
 _BRACKET = r"\]\uff3d\u2046\u27e7\u3011\u3015\u2773\ufe48"
-_ID = re.compile(rf"[{_OPEN}][{_UNSEEN}]*+([^{_UNSEEN}])[{_UNSEEN}]*+([^{_UNSEEN}])[{_UNSEEN}\\]*+(?=[{_COLON}])")
+_ID = re.compile(rf"[{_OPEN}][{UNSEEN}]*+([^{UNSEEN}])[{UNSEEN}]*+([^{UNSEEN}])[{UNSEEN}\\]*+(?=[{_COLON}])")
 _TYPE = re.compile(rf"[{_SEMICOLON}]([^{_SEMICOLON}{_BRACKET}]*+)(?=[{_BRACKET}])")
-_HEAD = re.compile(rf"(?=[#\uff03\ufe5f]{{2}}[{_UNSEEN}]*+(?:A summary of the conversation|Long term memories))", re.IGNORECASE)
-_FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}#\uff03\ufe5f]")
-_INVISIBLE = re.compile(rf"[{_UNSEEN}]+")
+_HEADS = "A summary of the conversation|Long term memories|From memory:"
+_HEAD = re.compile(rf"(?=[{HASHES}]{{2}}[{UNSEEN}]*+(?:{_HEADS}))", re.IGNORECASE)
+_FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}{HASHES}]")
+_INVISIBLE = re.compile(rf"[{UNSEEN}]+")
 # Letters of other alphabets that look like those of the frame's words, beside what is one of them in another style (NFKC).
 _LOOKS_LIKE = str.maketrans(
     "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",

@@ -208,7 +208,9 @@ def _framed(text: SectionText) -> SectionText:
     """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
     if not text.parts:
         return text
-    parts = [escape_frames(part) for part in text.parts]
+    # The first line is the section's own heading.
+    headed = [part.partition("\n") for part in text.parts]
+    parts = [heading + newline + escape_frames(rest) for heading, newline, rest in headed]
     return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
 
 

@@ -32,6 +32,17 @@ PROGRAM_ROLES = frozenset({"system", "developer"})
 # Roles of what a program fetched: it helps to understand, and is nobody's statement.
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "ipython", "observation"})
 
+# Characters that show nothing, or space.
+UNSEEN = (
+    r"\s\u00ad\u0300-\u036f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+HASHES = r"#\uff03\ufe5f"
+"""The number sign, and what is shown as one."""
+# Where `str.splitlines` splits. Runs of unseen characters end there: a match takes time in the length of its line.
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_HEADING = re.compile(rf"(?:\A|[{_BREAKS}])(?:(?![{_BREAKS}])[{UNSEEN}])*+(?=[{HASHES}])")
+
 _QUOTED = re.compile(r"^[\s>*\"'“„«-]+")
 _TYPES = "episodic|semantic|message|procedural"
 _ID = r"\(ID: [^()\n]{1,600}\)"
@@ -43,6 +54,11 @@ _OLD_LINE = re.compile(rf"^[^\n]*{_ID}[\"'”»]?\s*$")
 def part_heading(title: str) -> str:
     """The heading of a feature's part of a prompt; a text that begins so is nobody's words."""
     return f"{_PART_HEAD}{title}\n"
+
+
+def escape_headings(text: str) -> str:
+    r"""A text in which no line is a heading: `\## …`, also behind characters that show nothing."""
+    return _HEADING.sub(lambda match: match[0] + "\\", text)
 
 
 def own_words(text: str, role: str = "user") -> str:
