@@ -15,6 +15,8 @@ from agent_memory_client.models.features.blocks import Block, BlockChange
 
 # The settings of a block, by their names on the wire.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
+# Answers name so many of those that a block is attached to, and count the rest.
+_SHOWN_TARGETS = 10
 _WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
 
 
@@ -51,7 +53,8 @@ class StoredBlock:
             version=self.version,
             created_at=from_micros(self.created),
             updated_at=from_micros(self.updated),
-            attached_to=[target.model() for target in self.attached_to],
+            attached_to=[target.model() for target in self.attached_to[:_SHOWN_TARGETS]],
+            attached_count=len(self.attached_to),
         )
 
 

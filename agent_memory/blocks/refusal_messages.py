@@ -49,6 +49,13 @@ def too_many(what: str, most: int) -> Conflict:
     return Conflict(f"there are {most} {what} already: delete one first", limit=most)
 
 
+def too_many_targets(label: str, most: int, most_bytes: int) -> Conflict:
+    """A block is attached to as many owners as it may be, or their names are too long together."""
+    bounds = f"{most} owners, whose names take {most_bytes:,} bytes together"
+    remedy = "detach one first, or attach it to a namespace or an agent that all of them share"
+    return Conflict(f"the block {label!r} can be attached to {bounds}: {remedy}", limit=most)
+
+
 def not_in_block(label: str, value: str, wanted: str) -> Conflict:
     """The text to replace is not there. Names the line that is nearest to it."""
     number, line = nearest_line(value, wanted)

@@ -9,7 +9,7 @@ from agent_memory.blocks import refusal_messages
 from agent_memory.blocks.codec import SETTINGS, StoredBlock
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.shown_blocks import choose_blocks
-from agent_memory.blocks.store import MAX_BLOCKS, BlockReply, BlockStore, BlockWrite
+from agent_memory.blocks.store import MAX_BLOCKS, MAX_TARGET_BYTES, MAX_TARGETS, BlockReply, BlockStore, BlockWrite
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import Scope
@@ -95,6 +95,8 @@ class BlockService:
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
         if reply.state == "many":
             raise refusal_messages.too_many("blocks attached to this owner", MAX_BLOCKS)
+        if reply.state == "targets":
+            raise refusal_messages.too_many_targets(label, MAX_TARGETS, MAX_TARGET_BYTES)
         if reply.block is None:
             raise refusal_messages.no_block(label)
         return await self._model(reply.block)

@@ -22,6 +22,8 @@ from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, Bloc
 
 MAX_BLOCKS = 64
 """Of one owner; as many can be attached to it."""
+MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
+"""How many owners one block can be attached to, and how long their names may be: 1,000 cost 70 ms of Redis a call."""
 MAX_CHANGES = 500
 """Of one block, that are kept."""
 _SHOWN = load("blocks/blocks_shown")
@@ -169,6 +171,8 @@ class BlockStore:
             target_identity=encode_owner(target),
             attach=attach,
             most=MAX_BLOCKS,
+            most_targets=MAX_TARGETS,
+            most_target_bytes=MAX_TARGET_BYTES,
         )
         return _reply(owner, label, state.decode(), rest)
 

@@ -69,7 +69,8 @@ class BlockTransfer:
         for block in await self._store.load_all(scope, whose):
             _, changes = await self._store.load_changes(scope, whose, block.label)
             targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
-            model = block.model(await self._counter.count_aside(block.value)).model_copy(update={"attached_to": []})
+            tokens = await self._counter.count_aside(block.value)
+            model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
             yield {
                 "kind": "block",
                 "namespace": whose.namespace,

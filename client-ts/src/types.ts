@@ -158,8 +158,10 @@ export interface Block {
   created_at: string;
   /** When it was last changed. */
   updated_at: string;
-  /** Whose prompts show it beside its owner's. */
+  /** Whose prompts show it beside its owner's: the first ten of them. */
   attached_to?: BlockOwner[];
+  /** How many owners' prompts show it beside its owner's. */
+  attached_count?: number;
 }
 
 /** Whose prompts are to show a block, too: exactly the names that are given, at least one. */

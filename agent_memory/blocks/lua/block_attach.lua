@@ -3,14 +3,23 @@
 --   identity, target_identity   who the two are (JSON); `user_owners` and `agent_owners` have those of the target's user and agent
 -- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
--- -> {"ok", block}, {"missing"} or {"many"}
+-- ARGV: most_targets: number, most_target_bytes: number
+-- -> {"ok", block}, {"missing"}, {"many"} (attached to the target) or {"targets"} (the block has no room for one more)
 local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)
+
+-- Whether a block has room for one target more: each edit and each prompt reads all of them.
+local function has_room()
+  local count, bytes = 1, #target_identity
+  for _, known in pairs(block.to) do count, bytes = count + 1, bytes + #known end
+  return count <= most_targets and bytes <= most_target_bytes
+end
 local name = owner .. ':' .. label
 if attach then
   if redis.call('HEXISTS', attached, name) == 0 and redis.call('HLEN', attached) >= most then return {'many'} end
+  if not block.to[target] and not has_room() then return {'targets'} end
   redis.call('HSET', attached, name, identity)
   owners.note(user_owners, agent_owners, target, target_identity)
   block.to[target] = target_identity

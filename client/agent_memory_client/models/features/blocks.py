@@ -60,7 +60,9 @@ class Block(BlockOwner):
     updated_at: Instant
     """When it was last changed."""
     attached_to: list[BlockOwner] = Field(default_factory=list[BlockOwner])
-    """Whose prompts show it beside its owner's."""
+    """Whose prompts show it beside its owner's: the first ten of them."""
+    attached_count: int = 0
+    """How many owners' prompts show it beside its owner's."""
 
 
 class BlockListResponse(BaseModel):
