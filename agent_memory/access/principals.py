@@ -94,6 +94,16 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
     return namespace, user_id
 
 
+def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
+    """As `place_of`, for what all agents of a namespace and user share.
+
+    Raises Forbidden also for callers who are limited to agents.
+    """
+    if scope.agents is not None:
+        raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
+    return place_of(scope, namespace, user)
+
+
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
     """As `place_of`, for a choice among many: what the request does not name is not narrowed further than the scope is.
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Body, Response
 
-from agent_memory.access.principals import place_of
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.http.operation import operations
@@ -26,7 +25,7 @@ async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
     """The rules of exactly this namespace and user (both left out: those of everybody); empty when there are none."""
-    return ModelResponse(await services[ExtractionRulesService].get(scope, *place_of(scope, namespace, user_id)))
+    return ModelResponse(await services[ExtractionRulesService].get(scope, namespace, user_id))
 
 
 @router.put(
@@ -43,7 +42,7 @@ async def put_extraction_rules(
     user_id: UserQuery = None,
 ) -> Response:
     """Replaces the rules of a namespace, a user, a user in a namespace, or everybody. Narrower rules add to wider ones."""
-    return ModelResponse(await services[ExtractionRulesService].put(scope, *place_of(scope, namespace, user_id), body))
+    return ModelResponse(await services[ExtractionRulesService].put(scope, namespace, user_id, body))
 
 
 @router.delete(
@@ -56,4 +55,4 @@ async def delete_extraction_rules(
     services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
     """Forgets the rules of a place; none there is no error."""
-    return ModelResponse(await services[ExtractionRulesService].delete(scope, *place_of(scope, namespace, user_id)))
+    return ModelResponse(await services[ExtractionRulesService].delete(scope, namespace, user_id))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from agent_memory.access.principals import place_of, writing
+from agent_memory.access.principals import shared_place_of, writing
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.sessions.strategies import DEFAULT_SUMMARY_WORDS, check_strategy, check_zone, options_of
@@ -65,17 +65,17 @@ class ExtractionRulesService:
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
         """The rules of exactly this place; empty ones when there are none. Raises Forbidden."""
-        return (await self._store.load(scope, [place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
+        return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
         """Replaces the rules of a place. Raises BadInput for a zone that does not exist, and Forbidden."""
         check_zone(rules.timezone, "timezone")
-        await self._store.save(scope, *place_of(writing(scope), namespace, user_id), rules)
+        await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
         """Forgets the rules of a place; none there is no error. Raises Forbidden."""
-        await self._store.save(scope, *place_of(writing(scope), namespace, user_id), None)
+        await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
@@ -87,3 +87,7 @@ class ExtractionRulesService:
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])
+
+
+def _place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
+    return shared_place_of(scope, "extraction rules", namespace, user_id)

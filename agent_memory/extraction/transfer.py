@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from pydantic import BaseModel
 
-from agent_memory.access.principals import place_of
+from agent_memory.access.principals import shared_place_of
 from agent_memory.core.feature import ExportLine, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.scope import Scope
@@ -29,7 +29,9 @@ class RuleTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """One line for each namespace in which the user has rules."""
+        """One line for each namespace in which the user has rules; none for callers who are limited to some agents."""
+        if scope.agents is not None:
+            return
         for namespace, rules in await self._store.of_user(scope, owner.user_id):
             if owner.namespace in (None, namespace) and scope.reaches(namespace, owner.user_id):
                 yield {"kind": "rules", "namespace": namespace, "rules": rules.model_dump(mode="json", exclude_unset=True)}
@@ -37,7 +39,7 @@ class RuleTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Stores the rules, unless there are some. Raises BadInput, Forbidden."""
         read = validated(_RulesLine, line)
-        namespace, user = place_of(scope, target.namespace(read.namespace), target.user_id)
+        namespace, user = shared_place_of(scope, "extraction rules", target.namespace(read.namespace), target.user_id)
         here = (await self._store.load(scope, [(namespace, user)]))[0]
         if here is None:
             await self._store.save(scope, namespace, user, read.rules)

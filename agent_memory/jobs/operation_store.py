@@ -14,6 +14,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from agent_memory.core.permissions import reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_states import operation_state
@@ -26,6 +27,7 @@ OUTBOX_KINDS = frozenset(kind.value for kind in OperationKind if kind is not Ope
 """The kinds of operations that are marks in the outbox."""
 
 _REPLIES_PER_MARK = 6
+_OF_SESSIONS = (DueKind.SESSION, DueKind.EXTRACTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,10 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """The operations of these marks, None where there is none in the caller's scope; one round trip."""
+        """The operations of these marks, None where there is none in the caller's scope.
+
+        One round trip; two for callers who are limited to agents, since a session's agent stands apart from its work.
+        """
         if not marks:
             return []
 
@@ -103,7 +108,27 @@ class OperationStore:
         seconds, micros = replies[0]
         now = seconds * 1000 + micros / 1000
         rows = [replies[1 + _REPLIES_PER_MARK * i : 1 + _REPLIES_PER_MARK * (i + 1)] for i in range(len(marks))]
-        return [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)]
+        operations = [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)]
+        return operations if scope.agents is None else await self._of_agents(scope, marks, operations)
+
+    async def _of_agents(
+        self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
+    ) -> list[OperationRecord | None]:
+        """The same, without work on sessions whose agent is out of reach, or unknown since the session is gone."""
+        of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
+        metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
+        if not metas:
+            return list(operations)
+        found = await read(self._client, lambda pipe: [pipe.hmget(meta, ["sid", "ag"]) for meta in metas.values()])
+        agents = {mark: agent for mark, (session, agent) in zip(metas, found, strict=True) if session is not None}
+
+        def reaches(mark: Mark) -> bool:
+            if mark not in metas:
+                return True
+            agent = agents.get(mark)
+            return mark in agents and reaches_session_of(scope, None if agent is None else agent.decode())
+
+        return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
         """Marks of one kind, the most urgent (or the longest dead) first. Not yet narrowed to a scope: `get` does that."""
@@ -164,10 +189,19 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
     """Whether the work is on what a limited caller may see; an order counts when it was given within the same limits."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
-        return (order.namespaces, order.users) == (scope.namespaces, scope.users)
+        return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
     if mark.kind is DueKind.DELETION and about["stages"]:
         return True  # A receipt names nobody, and its id is known only to who asked for it.
+    if scope.agents is not None and not _reaches_agent(scope, mark, subject):
+        return False
     return scope.reaches(about["namespace"], about["user_id"])
+
+
+def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
+    """True if a memory or an erasure is of a caller's agent. Items have none; `_of_agents` looks at sessions."""
+    if mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
+        return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
+    return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
 
 
 def _memory(scope: Scope, subject: Sequence[bytes | None], has_vector: int) -> dict[str, Any] | None:

@@ -173,7 +173,11 @@ class OperationService:
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
         """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
-        await self._store.hasten_marks(self.session_marks(writing(scope), ref))
+        marks = self.session_marks(writing(scope), ref)
+        if scope.agents is not None:
+            reached = await self._store.load_operations(scope, marks)
+            marks = [mark for mark, operation in zip(marks, reached, strict=True) if operation is not None]
+        await self._store.hasten_marks(marks)
 
     async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)

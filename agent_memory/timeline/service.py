@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.access.principals import place_of, writing
+from agent_memory.access.principals import shared_place_of, writing
 from agent_memory.core.errors import BadInput, Forbidden
 from agent_memory.core.scope import Scope
 from agent_memory.core.task_kinds import DueKind
@@ -70,9 +70,7 @@ class TimelineService:
 
     def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> TimelineOwner:
         """Whose timeline a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
-        if scope.agents is not None:
-            raise Forbidden("credentials that are limited to some agents read no timelines")
-        namespace, user_id = place_of(scope, namespace, user_id)
+        namespace, user_id = shared_place_of(scope, "timelines", namespace, user_id)
         if not scope.reaches(namespace, user_id):
             raise Forbidden("these credentials do not reach this timeline", field="namespace")
         if user_id is None:

@@ -243,6 +243,8 @@ class Mem0Service:
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
         """The instructions and categories by which facts are taken."""
+        if list(fields) == ["id"]:
+            return {"id": self._namespace}
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
         project: dict[str, Any] = {
             "id": self._namespace,
@@ -272,7 +274,8 @@ class Mem0Service:
     async def _selection(self, request: ListRequest) -> dict[str, Any]:
         filters = request.filters
         if categories_in_part(filters):
-            rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
+            place = SessionRef("", self._namespace)
+            rules = await self._services[ExtractionRulesService].of_session(self._scope, place, MemoryStrategyConfig())
             filters = whole_categories(filters, [category.name for category in rules.categories])
         given = (filters, request.entities(), request.own_filters())
         if not any(given):

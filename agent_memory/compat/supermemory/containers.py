@@ -34,9 +34,10 @@ class ContainerService(SupermemoryService):
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
         """Deletes all that is known under a container tag, and its context."""
+        # First, since it refuses callers who may not do this: nothing else is deleted then.
+        await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
         deleted = await self.delete_many(BulkDelete(container_tags=[tag]))
-        await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         return {
             "status": "deleted",
             "namespace": tag,

@@ -47,9 +47,9 @@ MakeGuarded = Callable[..., Awaitable[Guarded]]
 @pytest.fixture(scope="module")
 async def guarded(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Guarded]:
     prefix = f"auth-{request.module.__name__.rpartition('.')[2]}"
-    settings = load_settings(
-        KEY_PREFIX=prefix, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN
-    )
+    more: dict[str, Any] = getattr(request.module, "MORE_SETTINGS", {})
+    models = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+    settings = load_settings(KEY_PREFIX=prefix, AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN, **models, **more)
     async with open_runtime(settings, redis_url) as runtime:
         app = create_app(settings, runtime)
         transport = httpx.ASGITransport(app)

@@ -1,0 +1,186 @@
+"""A key that is limited in one dimension alone neither reads nor changes what is shared beyond its limit: rules, schemas, views, orders.
+
+The requests are discovered: each operation of our API, each MCP tool and each operation of the compatible APIs, for each place of a tenant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.compat.mem0.routes import document as mem0_document
+from agent_memory.compat.supermemory.routes import document as supermemory_document
+from agent_memory.core.settings import load_settings
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs import operations as background
+from agent_memory.mcp import tools as mcp_tools
+from tests.features.access.conftest import Guarded
+from tests.features.access.forged_fields import SchemaFields
+from tests.features.access.hostile import CASES, Case, Ids
+from tests.features.access.tool_cases import TOOL_CASES
+from tests.features.registrations import registrations
+
+MORE_SETTINGS = {"COMPAT_APIS": "mem0,supermemory"}
+MARK = "zebraquartz"
+NAMESPACES = ("work", "mem0", "supermemory")
+PLACES: list[dict[str, str]] = [
+    dict(pairs)
+    for user in ((), (("user_id", "ana"),))
+    for namespace in ((), *(((("namespace", name),)) for name in NAMESPACES))
+    for pairs in [(*user, *namespace)]
+]
+DOCUMENT = create_app(load_settings()).openapi()
+LIMITS = ({"agents": ["robot"]}, {"users": ["eve"]}, {"namespaces": ["home", "away"]})
+# What programs send to routes whose document says nothing of their bodies, and beside what it says.
+SENT = {"custom_instructions": "planted", "custom_categories": [{"mine": "planted"}], "supportingContext": "planted"}
+SENT |= {"entityContext": "planted", "containerTag": "ana", "user_id": "ana", "query": "secret tea", "text": "planted"}
+
+
+@dataclass
+class Shared:
+    """What a tenant shares, and its administrator."""
+
+    admin: httpx.AsyncClient
+    guarded: Guarded
+    ids: list[Ids]
+    """One for each operation that was given up."""
+
+
+def _ok(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def _give_up_all_work(guarded: Guarded) -> None:
+    """Brings every mark of the outbox where work stands that failed too often."""
+    client, keys = guarded.runtime.client, guarded.runtime.keys
+    for kind in (DueKind.ORDER, DueKind.DELETION, DueKind.SESSION, DueKind.MEMORY):
+        for member in await client.zrange(keys.due(kind), 0, -1):
+            await client.zrem(keys.due(kind), member)
+            await client.zadd(keys.dead(kind), {member: 1})
+
+
+@pytest.fixture(scope="module")
+async def shared(guarded: Guarded) -> AsyncGenerator[Shared]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
+        patch.setattr(mcp_tools, "MAX_WAIT_SECONDS", 0.0)
+        admin = await guarded.caller("house", "admin", description=MARK)
+
+        async def send(method: str, path: str, **more: Any) -> Any:
+            return _ok(await admin.request(method, path, **more))
+
+        made: dict[str, str] = {}
+        for place in PLACES:
+            rules = {"instructions": f"only {MARK}", "do_not_record": [MARK], "categories": [{"name": MARK, "description": MARK}]}
+            await send("PUT", "/v1/extraction-rules", params=place, json=rules)
+            if "user_id" not in place:
+                schema = {"topics": {"tea": {"description": MARK, "sub_topics": {"kind": MARK}}}}
+                await send("PUT", "/v1/profile/schema", params=place, json=schema)
+        ana = {"user_id": "ana", "namespace": "work", "agent_id": "coach"}
+        session = {"agent_id": "coach", "messages": [{"role": "user", "content": f"{MARK} is my secret", "id": "x1"}]}
+        await send("PUT", "/v1/working-memory/shared", params={"user_id": "ana", "namespace": "work"}, json=session)
+        await send("POST", "/v1/long-term-memory/", json={"memories": [{"id": "m-shared", "text": f"{MARK} drinks tea", **ana}]})
+        for one in registrations():
+            made |= await one.fill_victim(send, {"user_id": "ana", "namespace": "work"})
+        await send("POST", "/v1/long-term-memory/purge", params={"dry_run": "false"}, json={"session_id": "gone"})
+        await send("DELETE", "/v1/users/zoe")
+        await _give_up_all_work(guarded)
+        dead = _ok(await admin.get("/v1/operations", params={"state": "dead", "limit": 100}))["operations"]
+        assert {operation["kind"] for operation in dead} >= {"order", "deletion", "session", "memory"}
+        ids = [Ids("shared", "ana", "work", "m-shared", operation["id"], "k", made=made) for operation in dead]
+        yield Shared(admin, guarded, ids)
+
+
+def _native(ids: Ids) -> Iterator[Case]:
+    """Every operation of our API, for every place that it can be told."""
+    takes = {
+        operation["operationId"]: {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
+        for methods in DOCUMENT["paths"].values()
+        for operation in methods.values()
+    }
+    for name, cases in CASES.items():
+        for (method, path, params, body), place in itertools.product(cases(ids), PLACES):
+            if takes[name] & {"user_id", "namespace"}:
+                rest = {key: value for key, value in params.items() if key not in ("user_id", "namespace")}
+                yield method, path, {**rest, **{key: value for key, value in place.items() if key in takes[name]}}, body
+            elif place == PLACES[0]:
+                yield method, path, params, body
+
+
+def _tools(ids: Ids) -> Iterator[Case]:
+    for cases in TOOL_CASES.values():
+        for (method, path, params, call), place in itertools.product(cases(ids), PLACES):
+            arguments = {**call["params"]["arguments"], **place}
+            yield method, path, params, {**call, "params": {**call["params"], "arguments": arguments}}
+
+
+def _compatible(document: Mapping[str, Any]) -> Iterator[Case]:
+    """Every operation of another product's API, on what the tenant shares there."""
+    parts = {"namespace": "ana", "name": "ana", "kind": "user", "org": "default", "project": "mem0"}
+    for path, methods in document["paths"].items():
+        filled = re.sub(r"{(\w+)}", lambda part: parts.get(part[1], "m-shared"), path)
+        for method, operation in methods.items():
+            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            least = {} if schema is None else SchemaFields(schema, schema.get("$defs", {})).least()
+            bodies = [None] if method == "get" else [{**SENT, **least}, SENT, {**least, "containerTag": "ana"}]
+            yield from ((method.upper(), filled, {}, body) for body in bodies)
+
+
+def _marks(body: Any) -> list[str]:
+    """Everything in an answer that bears the mark."""
+    if isinstance(body, dict):
+        return [mark for value in body.values() for mark in _marks(value)]
+    if isinstance(body, list):
+        return [mark for value in body for mark in _marks(value)]
+    return [body] if isinstance(body, str) and MARK in body else []
+
+
+async def _state(shared: Shared) -> dict[str, list[str]]:
+    """What the tenant has: every reading operation without an id in its path, for every place; and what was given up."""
+    state: dict[str, list[str]] = {}
+    for path, methods in DOCUMENT["paths"].items():
+        asked = [parameter for parameter in methods.get("get", {}).get("parameters", ()) if parameter["in"] != "header"]
+        if "get" not in methods or any(parameter.get("required") for parameter in asked):
+            continue
+        for place in PLACES:
+            answer = await shared.admin.get(path, params=place)
+            if answer.headers["content-type"].startswith("application/json"):
+                state[f"{path} {place}"] = sorted(_marks(answer.json()))
+    dead = _ok(await shared.admin.get("/v1/operations", params={"state": "dead", "limit": 100}))["operations"]
+    known = {ids.operation for ids in shared.ids}
+    return {**state, "dead": sorted(operation["id"] for operation in dead if operation["id"] in known)}
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+async def test_key_limited_in_one_dimension_does_not_reach_shared_state(shared: Shared, limits: dict[str, list[str]]) -> None:
+    before = await _state(shared)
+    assert len(before["dead"]) == len(shared.ids)
+    assert all(before[f"/v1/extraction-rules {place}"] for place in PLACES)
+    assert sum(map(bool, before.values())) > 2 * len(PLACES), "schemas, views and sessions are read as well"
+    attacker = await shared.guarded.caller("house", "admin", **limits)
+    first, *others = shared.ids
+    cases = [*_native(first), *_tools(first), *_compatible(mem0_document()), *_compatible(supermemory_document())]
+    cases += [case for ids in others for name, of in CASES.items() if name.endswith("_operation") for case in of(ids)]
+    for method, path, params, body in cases:
+        sent: dict[str, Any] = {"content": body, "headers": {"content-type": "application/x-ndjson"}} if isinstance(body, bytes) else {}
+        answer = await attacker.request(method, path, params=params, **(sent or {"json": body}))
+        assert answer.status_code < 500 or answer.status_code == 501, (method, path, params, body, answer.text)
+        assert MARK not in answer.text, (method, path, params, body, answer.text)
+    assert await _state(shared) == before
+
+
+async def test_compatible_apis_work_with_a_key_limited_to_agents(shared: Shared) -> None:
+    robot = await shared.guarded.caller("house", "write", agents=["robot"])
+    assert _ok(await robot.get("/v1/ping/"))["status"] == "ok"
+    asked = {"query": "tea", "filters": {"AND": [{"agent_id": "robot"}, {"categories": {"contains": "mi"}}]}}
+    assert _ok(await robot.post("/v3/memories/search/", json=asked)) == {"results": []}
+    refused = await robot.patch("/api/v1/orgs/organizations/default/projects/mem0/", json={"custom_instructions": "planted"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
