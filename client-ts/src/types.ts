@@ -500,17 +500,17 @@ export interface CreateTokenRequest {
 
 /** Filters by when a memory was made. */
 export interface CreatedAt {
-  /** Later than this time. */
+  /** Later than this time, or than this whole day. */
   gt?: string | null;
-  /** Earlier than this time. */
+  /** Earlier than this time, or than this whole day. */
   lt?: string | null;
-  /** At this time or later. */
+  /** At this time or later; of a day, from its beginning. */
   gte?: string | null;
-  /** At this time or earlier. */
+  /** At this time or earlier; of a day, until its end. */
   lte?: string | null;
-  /** At exactly this time. */
+  /** At exactly this time, or on this day. */
   eq?: string | null;
-  /** At any time but this one. */
+  /** At any time but this one, or on any other day. */
   ne?: string | null;
   /** From the first to the second of two times; it cannot be combined with other operators. */
   between?: string[] | null;
@@ -670,17 +670,17 @@ export interface ErrorResponse {
 
 /** Filters by when the thing that a memory tells happened. */
 export interface EventDate {
-  /** Later than this time. */
+  /** Later than this time, or than this whole day. */
   gt?: string | null;
-  /** Earlier than this time. */
+  /** Earlier than this time, or than this whole day. */
   lt?: string | null;
-  /** At this time or later. */
+  /** At this time or later; of a day, from its beginning. */
   gte?: string | null;
-  /** At this time or earlier. */
+  /** At this time or earlier; of a day, until its end. */
   lte?: string | null;
-  /** At exactly this time. */
+  /** At exactly this time, or on this day. */
   eq?: string | null;
-  /** At any time but this one. */
+  /** At any time but this one, or on any other day. */
   ne?: string | null;
   /** From the first to the second of two times; it cannot be combined with other operators. */
   between?: string[] | null;
@@ -1137,17 +1137,17 @@ export interface ItemSearchResults {
 
 /** Filters by when a memory was last read. */
 export interface LastAccessed {
-  /** Later than this time. */
+  /** Later than this time, or than this whole day. */
   gt?: string | null;
-  /** Earlier than this time. */
+  /** Earlier than this time, or than this whole day. */
   lt?: string | null;
-  /** At this time or later. */
+  /** At this time or later; of a day, from its beginning. */
   gte?: string | null;
-  /** At this time or earlier. */
+  /** At this time or earlier; of a day, until its end. */
   lte?: string | null;
-  /** At exactly this time. */
+  /** At exactly this time, or on this day. */
   eq?: string | null;
-  /** At any time but this one. */
+  /** At any time but this one, or on any other day. */
   ne?: string | null;
   /** From the first to the second of two times; it cannot be combined with other operators. */
   between?: string[] | null;

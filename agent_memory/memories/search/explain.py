@@ -75,7 +75,7 @@ class SearchExplainer:
         def build(pipe: Pipe) -> None:
             self._store.queue_matches(pipe, filters.where(scope), mid)
             for name in names:
-                alone = SearchRequest().model_copy(update={name: getattr(request, name)})
+                alone = SearchRequest().model_copy(update={name: getattr(request, name), "timezone": request.timezone})
                 self._store.queue_matches(pipe, filters.where(scope, alone), mid)
 
         visible, *passed = (parse_hits(reply).total for reply in await self._read(build))

@@ -6,11 +6,11 @@ A filter that redisvl is given an empty tag vanishes from its intersection, so w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from redisvl.query.filter import FilterExpression, Num, Tag
 
@@ -20,6 +20,8 @@ from agent_memory.storage.keyspace import tag
 from agent_memory.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags
 from agent_memory.storage.search.syntax import all_of, has_number, negated
 from agent_memory.text.normalization import QUESTION
+from agent_memory.text.time_expressions import zone_of
+from agent_memory_client.models.filters import start_of_day
 
 Filter = FilterExpression | str
 
@@ -104,35 +106,61 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
     return filters
 
 
-def _time_filters(name: str, conditions: Any) -> list[Filter]:
-    """One time filter, cut to whole seconds as the contract has it; its operators are all to hold."""
+def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
+    """One time filter, cut to whole seconds as the contract has it, with days as `zone` has them; its operators are all to hold."""
     field = _TIMES[name]
 
-    def whole(moment: datetime) -> FilterExpression:
-        return between(field, second := _second(moment), second + 1, "left")
+    def begin(value: date) -> _Edge:
+        return _edge(value, zone)
+
+    def end(value: date) -> _Edge:
+        return _edge(value, zone, after=True)
 
     filters: list[Filter] = []
     if conditions.eq is not None:
-        filters.append(whole(conditions.eq))
+        filters.append(_within(field, begin(conditions.eq), end(conditions.eq)))
     if conditions.ne is not None:
-        filters.append(negated(whole(conditions.ne)))
+        filters.append(negated(f"({_within(field, begin(conditions.ne), end(conditions.ne))})"))
     if conditions.gte is not None:
-        filters.append(Num(field) >= _second(conditions.gte))
+        filters.append(_within(field, begin(conditions.gte), None))
     if conditions.gt is not None:
-        filters.append(Num(field) >= _second(conditions.gt) + 1)
+        filters.append(_within(field, end(conditions.gt), None))
     if conditions.lte is not None:
-        filters.append(Num(field) < _second(conditions.lte) + 1)
+        filters.append(_within(field, None, end(conditions.lte)))
     if conditions.lt is not None:
-        filters.append(Num(field) < _second(conditions.lt))
+        filters.append(_within(field, None, begin(conditions.lt)))
     if conditions.between is not None:
-        low, high = map(_second, conditions.between)
-        start = low if conditions.inclusive in ("both", "left") else low + 1
-        filters.append(between(field, start, high + 1 if conditions.inclusive in ("both", "right") else high, "left"))
+        first, last = conditions.between
+        low = begin(first) if conditions.inclusive in ("both", "left") else end(first)
+        filters.append(_within(field, low, end(last) if conditions.inclusive in ("both", "right") else begin(last)))
     return filters
 
 
-def _second(moment: datetime) -> int:
-    return math.floor(moment.timestamp())
+class _Edge(NamedTuple):
+    """The second at which an interval begins or ends. With `midnight`, the day that begins there in a zone also has this second: a day
+    is stored as its midnight in UTC."""
+
+    second: int
+    midnight: int | None = None
+
+
+def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
+    """The beginning of an instant's second or of a day, or (`after`) its end."""
+    if isinstance(value, datetime):
+        return _Edge(math.floor(value.timestamp()) + int(after))
+    second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
+    return _Edge(second, midnight if midnight < second else None)
+
+
+def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
+    """Documents with a time in a half-open interval."""
+    start, stop = low.second if low else -math.inf, high.second if high else math.inf
+    inside: Filter = between(field, start, stop, "left")
+    if low is not None and low.midnight is not None:
+        inside = inside | between(field, low.midnight, low.midnight + 1, "left")
+    if high is not None and high.midnight is not None:
+        return all_of(inside, negated(between(field, high.midnight, high.midnight + 1, "left")))
+    return str(inside)
 
 
 def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
@@ -157,18 +185,12 @@ def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
     return filters
 
 
-_FIELD_FILTERS: dict[str, Callable[[str, Any], list[Filter]]] = {
-    **dict.fromkeys(_TAGS, _tag_filters),
-    **dict.fromkeys(_TIMES, _time_filters),
-}
-
-
-def _fields(request: Any) -> list[list[Filter]]:
+def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
     """The filters of every field that is filtered."""
     filters: list[list[Filter]] = []
-    for name, build in _FIELD_FILTERS.items():
+    for name in (*_TAGS, *_TIMES):
         if (conditions := getattr(request, name, None)) is not None:
-            filters.append(build(name, conditions))
+            filters.append(_time_filters(name, conditions, zone) if name in _TIMES else _tag_filters(name, conditions))
     if least := getattr(request, "min_trust", None):
         # What is wholly trusted carries no number.
         filters.append([negated(Num("tr") < float(least))])
@@ -183,14 +205,14 @@ def only(request: Any, names: Collection[str]) -> bool:
     return all(name in names for name in filtered)
 
 
-def _joined(condition: Any) -> str:
+def _joined(condition: Any, zone: tzinfo) -> str:
     """The clause of conditions joined by and, or and not; each in brackets of its own, so that none reaches into another."""
-    parts = [f"({all_of(*filters)})" for filters in _fields(condition) if filters]
-    parts += map(_joined, condition.and_ or ())
+    parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
+    parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
-        parts.append(any_of(*map(_joined, condition.or_)))
+        parts.append(any_of(*(_joined(part, zone) for part in condition.or_)))
     if condition.not_ is not None:
-        parts.append(negated(_joined(condition.not_)))
+        parts.append(negated(_joined(condition.not_, zone)))
     return f"({all_of(*parts)})"
 
 
@@ -231,17 +253,22 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """The query text for what the caller may see and asks for.
 
-    `request` is any object with the contract's filter attributes (a SearchRequest, say). The tenant's clause always comes first.
+    `request` is any object with the contract's filter attributes (a SearchRequest, say); days are those of its `timezone`, UTC without
+    one. The tenant's clause always comes first. Raises BadInput for a time zone that does not exist.
     """
+    try:
+        zone = zone_of(getattr(request, "timezone", None))
+    except ValueError as error:
+        raise BadInput(str(error), field="timezone") from error
     filters: list[Filter] = [is_value("t", scope.tenant)]
     for field, values in (("ns", scope.namespaces), ("u", scope.users), ("ag", scope.agents)):
         if values is not None:
             filters.append(tagged(field, [tag(value) for value in sorted(values)]))
-    for conditions in _fields(request):
+    for conditions in _fields(request, zone):
         filters += conditions
     joined = getattr(request, "filter", None)
     if joined is not None:
-        filters.append(_joined(joined))
+        filters.append(_joined(joined, zone))
     text = all_of(*filters)
     if not text.startswith(f"@t:{{{tag(scope.tenant)}}}"):
         raise AssertionError("a query without its tenant's clause")

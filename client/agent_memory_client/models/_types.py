@@ -7,10 +7,11 @@ message costs one Python call per identifier and per instant, and none for its t
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
@@ -207,6 +208,37 @@ def _as_utc(value: datetime) -> datetime:
 
 Instant: TypeAlias = Annotated[datetime, AfterValidator(_as_utc)]
 """An aware time in UTC. Accepts ISO 8601 (naive = UTC) and epoch seconds as a number; goes out as ISO 8601 with `Z`."""
+
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _day_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, str) and _DAY.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass  # The instant's own check says what is wrong.
+    return check(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _DayOrInstantRule:
+    """Annotation for an `Instant` whose day without a time of day stays a `date`, also when it is sent on."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        as_it_is = core_schema.plain_serializer_function_ser_schema(_same, return_schema=core_schema.any_schema())
+        return core_schema.no_info_wrap_validator_function(_day_or_check, handler.generate_schema(Instant), serialization=as_it_is)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
+"""An `Instant`, or a plain day such as `2026-11-25`, which stays a `date`: the whole of this day."""
 
 
 def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:

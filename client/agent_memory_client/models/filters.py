@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from agent_memory_client.models._types import MAX_FILTER_VALUES, Identifier, Instant
+from agent_memory_client.models._types import MAX_FILTER_VALUES, DayOrInstant, Identifier
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=MAX_FILTER_VALUES)]
@@ -31,13 +31,13 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter in one form: the tightest bounds (each with whether the bound itself counts), and a value that must not be met."""
+    """A date filter in one form: the tightest bounds (each with whether the bound itself counts), and a time or day to leave out."""
 
     lower: datetime | None = None
     lower_inclusive: bool = True
     upper: datetime | None = None
     upper_inclusive: bool = True
-    excluded: datetime | None = None
+    excluded: date | None = None
 
 
 _OPERATORS: Mapping[str, str] = MappingProxyType(
@@ -70,7 +70,7 @@ class Filter(BaseModel):
     @classmethod
     def _equal(cls, value: Any) -> Any:
         """A plain value means equality."""
-        return {"eq": value} if isinstance(value, (str, int, float, datetime)) and "eq" in cls.model_fields else value
+        return {"eq": value} if isinstance(value, (str, int, float, date)) and "eq" in cls.model_fields else value
 
     @model_validator(mode="after")
     def _check_operators(self) -> Self:
@@ -199,40 +199,59 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on instants. Bounds combine; `inclusive` says which ends of `between` count."""
+    """A filter on instants. Bounds combine; `inclusive` says which ends of `between` count. A plain day (`2026-11-25`) is the whole day
+    in the request's time zone."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         ("eq", "ne"),
         *(("between", other) for other in ("eq", "ne", "gt", "lt", "gte", "lte")),
     )
 
-    gt: Instant | None = None
-    """Later than this time."""
-    lt: Instant | None = None
-    """Earlier than this time."""
-    gte: Instant | None = None
-    """At this time or later."""
-    lte: Instant | None = None
-    """At this time or earlier."""
-    eq: Instant | None = None
-    """At exactly this time."""
-    ne: Instant | None = None
-    """At any time but this one."""
-    between: Annotated[list[Instant], Field(min_length=2, max_length=2)] | None = None
+    gt: DayOrInstant | None = None
+    """Later than this time, or than this whole day."""
+    lt: DayOrInstant | None = None
+    """Earlier than this time, or than this whole day."""
+    gte: DayOrInstant | None = None
+    """At this time or later; of a day, from its beginning."""
+    lte: DayOrInstant | None = None
+    """At this time or earlier; of a day, until its end."""
+    eq: DayOrInstant | None = None
+    """At exactly this time, or on this day."""
+    ne: DayOrInstant | None = None
+    """At any time but this one, or on any other day."""
+    between: Annotated[list[DayOrInstant], Field(min_length=2, max_length=2)] | None = None
     """From the first to the second of two times; it cannot be combined with other operators."""
     inclusive: Literal["both", "neither", "left", "right"] = "both"
     """Which ends of `between` count: `both`, `neither`, only the first (`left`), or only the second (`right`)."""
 
-    def conditions(self) -> DateConditions:
-        """The tightest bounds that the operators make together."""
-        lowers = [(value, inclusive) for value, inclusive in ((self.gt, False), (self.gte, True), (self.eq, True)) if value is not None]
-        uppers = [(value, inclusive) for value, inclusive in ((self.lt, False), (self.lte, True), (self.eq, True)) if value is not None]
+    def conditions(self, zone: tzinfo = UTC) -> DateConditions:
+        """Return the tightest bounds that the operators make together, with days as `zone` has them."""
+        froms, tos = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
+        lowers = [_lower(value, inclusive, zone) for value, inclusive in froms if value is not None]
+        uppers = [_upper(value, inclusive, zone) for value, inclusive in tos if value is not None]
         if self.between is not None:
-            lowers.append((self.between[0], self.inclusive in ("both", "left")))
-            uppers.append((self.between[1], self.inclusive in ("both", "right")))
+            lowers.append(_lower(self.between[0], self.inclusive in ("both", "left"), zone))
+            uppers.append(_upper(self.between[1], self.inclusive in ("both", "right"), zone))
         lower, lower_inclusive = max(lowers, key=lambda bound: (bound[0], not bound[1]), default=(None, True))
         upper, upper_inclusive = min(uppers, key=lambda bound: (bound[0], bound[1]), default=(None, True))
         return DateConditions(lower, lower_inclusive, upper, upper_inclusive, self.ne)
+
+
+def _lower(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
+    return (value, inclusive) if isinstance(value, datetime) else (start_of_day(value, zone, after=not inclusive), True)
+
+
+def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
+    return (value, inclusive) if isinstance(value, datetime) else (start_of_day(value, zone, after=inclusive), False)
+
+
+def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
+    """Return when a day begins in a zone, or (`after`) when the next one does; the first and the last days of the calendar do in UTC."""
+    try:
+        day = day + timedelta(days=1) if after else day
+        return datetime.combine(day, time(), zone).astimezone(UTC)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if day.year > 1 else datetime.min.replace(tzinfo=UTC)
 
 
 class CreatedAt(DateFilter):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 import pytest
 
+from agent_memory.core.clock import calendar_day
 from agent_memory.core.scope import Scope
 from agent_memory.memories.store import MemoryStore, parse_hits
 from agent_memory.storage.connection import read
 from agent_memory.storage.search import filters, syntax
 from agent_memory.storage.search.results import parse_listed
+from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -206,6 +209,48 @@ async def test_times_in_whole_seconds(timed: Any, field: str) -> None:
     assert await timed(field, eq=TIMES["older"]) == {"older"}
     assert await timed(field, lt=TIMES["epoch"]) == {"older"}
     assert await timed(field, gte=TIMES["last"]) == {"last"}
+
+
+DAY = "2026-03-10"
+OF_DAYS = {
+    "day before": "2026-03-09T23:59:59Z",
+    "stored as the day": "2026-03-10T00:00:00Z",
+    "early": "2026-03-10T00:00:01Z",
+    "noon": "2026-03-10T12:00:00Z",
+    "late": "2026-03-10T23:59:59.9Z",
+    "stored as the next day": "2026-03-11T00:00:00Z",
+    "next day": "2026-03-11T00:00:01Z",
+    "far": "2026-03-11T13:00:00Z",
+}
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/Los_Angeles", "Asia/Tokyo", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+async def test_a_plain_day_is_the_whole_day_in_the_zone_of_the_request(rig: Rig, found: Any, zone: str | None) -> None:
+    """As `calendar_day` tells the day of a moment: one that is stored as midnight in UTC is that day in each zone."""
+    moments = {name: datetime.fromisoformat(at) for name, at in OF_DAYS.items()}
+    records = [record(name, name, user_id="d", created_at=at, last_accessed=at, event_date=at) for name, at in moments.items()]
+    await rig.rt[MemoryStore].write(SCOPE, records)
+    days = {name: calendar_day(at, zone_of(zone)) for name, at in moments.items()}
+    day, tests = date.fromisoformat(DAY), {"eq": eq, "ne": ne, "gt": gt, "gte": ge, "lt": lt, "lte": le}
+    for field in ("created_at", "last_accessed", "event_date"):
+
+        async def ids(wanted: Any, name: str = field) -> set[str]:
+            return await found(user_id={"eq": "d"}, timezone=zone, **{name: wanted})
+
+        for operator, test in tests.items():
+            of_day = {name for name, at in days.items() if test(at, day)}
+            assert await ids({operator: DAY}) == of_day, operator
+            if test is eq:
+                assert await ids(DAY) == await ids({"gte": DAY, "lte": DAY}) == await ids({"between": [DAY, DAY]}) == of_day
+        for inclusive, low, high in (("both", ge, le), ("left", ge, lt), ("right", gt, le), ("neither", gt, lt)):
+            wanted = {name for name, at in days.items() if low(at, day) and high(at, date(2026, 3, 11))}
+            assert await ids({"between": [DAY, "2026-03-11"], "inclusive": inclusive}) == wanted, inclusive
+
+
+async def test_the_ends_of_the_calendar_are_days(found: Any) -> None:
+    for day in ("0001-01-01", "9999-12-31"):
+        for zone in ("Asia/Tokyo", "America/Los_Angeles"):
+            await found(user_id={"eq": "d"}, timezone=zone, created_at={"gte": day, "lte": day}, event_date=day)
 
 
 @pytest.mark.parametrize("inclusive", ["both", "neither", "left", "right"])
