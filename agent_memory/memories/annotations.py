@@ -1,7 +1,7 @@
 """What a message asks for about the memories that are made of it: `remember_as`, a field of the message's own.
 
 It may name the agent that they belong to (`agent_id`), when they expire (`expires_at`), metadata of the caller's own (`metadata`), and
-that what it says is of its user, in whatever person it says so (`about_user`).
+their `category`, and that what it says is of its user, in whatever person it says so (`about_user`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Annotations(BaseModel):
     agent_id: OptionalIdentifier = None
     expires_at: Instant | None = None
     metadata: JsonObject | None = None
+    category: OptionalIdentifier = None
     about_user: bool | None = None
 
 
@@ -52,7 +53,8 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
         asked = annotations_of(message)
         field = f"messages.{position}.{REMEMBER_AS}"
         if asked is None:
-            raise BadInput("may have agent_id, expires_at (ISO 8601), metadata (an object) and about_user (true or false)", field=field)
+            named = "agent_id, expires_at (ISO 8601), metadata (an object), category and about_user (true or false)"
+            raise BadInput(f"may have {named}", field=field)
         if scope.agents is not None and asked.agent_id is not None and asked.agent_id not in scope.agents:
             raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")
 
@@ -60,7 +62,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
     """Gives a memory what the messages that it rests on ask for.
 
-    It belongs to an agent only when all of them name that one, expires with the first of them, and has the metadata of all.
+    It belongs to an agent, or a category, only when all of them name that one, expires with the first of them, and has the metadata of all.
     """
     each = list(messages)
     asked = [item for item in each if item is not None]
@@ -72,6 +74,9 @@ def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> No
     ends = [end for end in (record.expires_at, *(item.expires_at for item in asked)) if end is not None]
     if ends:
         record.expires_at = min(ends)
+    categories = {None if item is None else item.category for item in each}
+    if record.category is None and len(categories) == 1:
+        record.category = categories.pop()
     metadata: dict[str, Any] = {}
     for item in asked:
         metadata |= item.metadata or {}

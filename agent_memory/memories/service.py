@@ -224,8 +224,11 @@ class MemoryService:
         body: EditMemoryRecordRequest,
         *,
         shown_as_semantic: bool = False,
+        merges_metadata: bool = False,
     ) -> MemoryRecord:
         """Change the fields that the body gives; null clears a field that can be empty. Raises Refused for nothing to change, NotFound.
+
+        With `merges_metadata` the keys of `metadata` that the body does not name stay.
 
         Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
         the caller is shown procedural memories as semantic ones: that type sent back is no change.
@@ -244,6 +247,8 @@ class MemoryService:
                 wanted = {name: value for name, value in changes.items() if name != "memory_type"}
                 if not wanted:
                     return await self.get(scope, memory_id)
+            if merges_metadata and "metadata" in wanted:
+                wanted = {**wanted, "metadata": {**old.metadata, **wanted["metadata"]}}
             new = old.model_copy(update={**wanted, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)

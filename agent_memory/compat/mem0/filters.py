@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_memory.compat.mem0.requests import APP, NAMED
+from agent_memory.compat.mem0.requests import APP, NAMED, text_id
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory_client.models import Condition
 
@@ -16,9 +16,9 @@ ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"
 _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
 _PARTS = frozenset({"contains", "icontains"})
 _BOUNDS = {"gt", "gte", "lt", "lte"}
-_METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "nin": "none", **{name: name for name in _BOUNDS}}
-_METADATA_KEY = "metadata."
-_NOT_DONE_HERE = {"updated_at", "memory_ids", "keywords", "text", "feedback", "feedback_reason"}
+METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "nin": "none", **{name: name for name in _BOUNDS}}
+METADATA_KEY = "metadata."
+_NOT_DONE_HERE = {"text", "feedback", "feedback_reason"}
 _JOINS = {"and": "and", "or": "or", "not": "not"}
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 
@@ -83,9 +83,10 @@ def only_entities(filters: object) -> dict[str, str] | None:
         if not isinstance(part, Mapping):
             return None
         for name, value in part.items():
-            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(value, str):
+            text = text_id(value)
+            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(text, str):
                 return None
-            named[name] = value
+            named[name] = text
     return named
 
 
@@ -135,11 +136,9 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
     if name in ENTITIES:
         return _tag(ENTITIES[name], name, value)
     if name == "categories":
-        if isinstance(value, list):
-            return {"category": {"any": value}}
         return None if value == "*" else _tag("category", name, value)
-    if name.startswith(_METADATA_KEY):
-        return _metadata({name.removeprefix(_METADATA_KEY): value})
+    if name.startswith(METADATA_KEY):
+        return _metadata({name.removeprefix(METADATA_KEY): value})
     reader = _FIELDS.get(name)
     if reader is None:
         if name not in _NOT_DONE_HERE:
@@ -149,6 +148,9 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
 
 
 def _tag(field: str, name: str, value: object) -> dict[str, Any]:
+    value = text_ids(value)
+    if isinstance(value, list):
+        return {field: {"any": value}}
     if not isinstance(value, Mapping):
         return {field: {"eq": value}}
     unknown = set(value) - set(_TAG_OPERATORS)
@@ -157,16 +159,23 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
     return {field: {_TAG_OPERATORS[operator]: operand for operator, operand in value.items()}}
 
 
+def text_ids(value: Any) -> Any:
+    """Return a condition on an id with whole numbers as text."""
+    if isinstance(value, list):
+        return [text_id(each) for each in value]
+    return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)
+
+
 def _metadata(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not value:
         raise BadInput("must be an object of keys and their values", field="filters.metadata")
     conditions: dict[str, Any] = {}
     for key, condition in value.items():
         if isinstance(condition, Mapping):
-            unknown = set(condition) - set(_METADATA_OPERATORS)
+            unknown = set(condition) - set(METADATA_OPERATORS)
             if unknown:
                 raise NotSupported(f"filters.metadata.{min(map(str, unknown))}")
-            conditions[str(key)] = {_METADATA_OPERATORS[operator]: operand for operator, operand in condition.items()}
+            conditions[str(key)] = {METADATA_OPERATORS[operator]: operand for operator, operand in condition.items()}
         else:
             conditions[str(key)] = {"eq": condition}
     return {"metadata": conditions}

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from agent_memory import __version__
 from agent_memory.compat.errors import bad_input, error_line, error_status
 from agent_memory.compat.mem0.filters import only_entities
+from agent_memory.compat.mem0.profiles import Mem0Profiles
 from agent_memory.compat.mem0.requests import AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.compat.mem0.service import Mem0Service
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
@@ -209,6 +210,30 @@ def _check_project(request: Request, project: dict[str, Any]) -> None:
         raise NotSupported("organizations and projects beside the default")
 
 
+def _profiles(request: Request) -> Mem0Profiles:
+    return Mem0Profiles(runtime_of(request), scope_of(request))
+
+
+async def _profile(request: Request, service: Mem0Service) -> Any:
+    return await _profiles(request).read(request.path_params["kind"], request.path_params["name"])
+
+
+async def _profile_settings(request: Request, service: Mem0Service) -> Any:
+    return await _profiles(request).settings()
+
+
+async def _update_profile_settings(request: Request, service: Mem0Service) -> Any:
+    return await _profiles(request).update_settings(await read_object(request))
+
+
+async def _start_profile_job(request: Request, service: Mem0Service) -> Any:
+    return await _profiles(request).start_job(await read_object(request))
+
+
+async def _profile_job(request: Request, service: Mem0Service) -> Any:
+    return await _profiles(request).read_job(request.path_params["job"])
+
+
 async def _not_supported(request: Request, service: Mem0Service) -> Any:
     raise NotSupported(f"{request.method} {request.url.path.rstrip('/')}")
 
@@ -230,6 +255,11 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("DELETE", "/v1/memories/{memory_id:path}/", _delete, "Delete a memory", None),
     ("GET", "/v1/entities/", _entities, "The users, agents and runs", None),
     ("DELETE", "/v2/entities/{kind}/{name:path}/", _delete_entity, "Delete all of a user, agent or run", None),
+    ("GET", "/v2/entities/{kind}/{name:path}/profile/", _profile, "What is known of a user", None),
+    ("GET", "/v2/profiles/settings/", _profile_settings, "What profiles hold", None),
+    ("POST", "/v2/profiles/settings/", _update_profile_settings, "Change what profiles hold", None),
+    ("POST", "/v2/profiles/jobs/", _start_profile_job, "Make profiles anew", None),
+    ("GET", "/v2/profiles/jobs/{job:path}/", _profile_job, "How far a job is", None),
     ("PUT", "/v1/batch/", _batch_update, "Change several memories", None),
     ("DELETE", "/v1/batch/", _batch_delete, "Delete several memories", None),
     ("GET", "/api/v1/orgs/organizations/{org}/projects/{project}/", _project, "Instructions and categories", None),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -14,7 +14,8 @@ from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
-from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, SearchBody
+from agent_memory.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
+from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.categories import nearest_categories
@@ -26,11 +27,11 @@ from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
+from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
-    ExtractionCategory,
     ExtractionRules,
     MemoryRecordResult,
     MemoryStrategyConfig,
@@ -40,6 +41,8 @@ from agent_memory_client.models import (
 _PAGE = 100
 # An account is counted by reading it: so many memories at most.
 _MOST_COUNTED = 5_000
+# Filters that no index knows are read against so many of the best hits of a search.
+_MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 # With no worker there is nothing to wait for.
@@ -49,6 +52,18 @@ _AGENT_SESSION = f"{OWN_SESSION}agent:"
 # Fields of an update that null clears, and their names here.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
+
+
+class _Selection(NamedTuple):
+    """Which memories a request means: fields of a search, and filters that are read against its hits."""
+
+    values: dict[str, Any]
+    reads: Sequence[Any] = ()
+    zone: tzinfo = UTC
+
+    def lets_through(self, memory: Mapping[str, Any]) -> bool:
+        """True if a memory, in Mem0's fields, passes the filters that no index knows."""
+        return all(matches(part, memory, self.zone) for part in self.reads)
 
 
 class Mem0Service:
@@ -68,13 +83,19 @@ class Mem0Service:
         scope = writing(self._scope)
         if not request.entities():
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
+        conversation, instructions = request.statements()
+        stored = [*instructions, *(message for message in conversation if message.role not in PROGRAM_ROLES)]
         if request.infer is False:
-            return await self._store_messages(scope, request)
+            return _noted(request, {"results": await self._store_messages(scope, request, stored)})
+        made_of = await self._store_messages(scope, request, instructions, deduplicate=True) if instructions else []
+        if not conversation:
+            return _noted(request, {"results": made_of})
         agent = f"{_AGENT_SESSION}{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
         session = request.run_id or agent
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
+        categories = await self._own_categories(request, [message.content for message in conversation])
         body = AppendMessagesRequest.model_validate(
             {
                 "namespace": self._namespace,
@@ -85,10 +106,10 @@ class Mem0Service:
                         "content": message.content,
                         **({"name": message.name} if message.name else {}),
                         "id": f"{event}-{position}",
-                        REMEMBER_AS: request.annotations(),
+                        REMEMBER_AS: {**request.annotations(), **({} if category is None else {"category": category})},
                         **({} if request.said is None else {"created_at": request.said}),
                     }
-                    for position, message in enumerate(request.messages)
+                    for position, (message, category) in enumerate(zip(conversation, categories, strict=True))
                 ],
             }
         )
@@ -100,36 +121,27 @@ class Mem0Service:
             await operations.wait_for_marks(scope, operations.session_marks(scope, ref), _WAIT_SECONDS)
             made = await self._made_of(session, request, {message.id for message in body.messages})
             if made:
-                return {"results": [{"id": hit.id, "memory": hit.text, "event": "ADD"} for hit in made]}
-        return {
-            "message": "Memory processing has been queued for background execution",
-            "status": "PENDING",
-            "event_id": event,
-            "results": [],
-        }
+                return _noted(request, {"results": [*made_of, *({"id": hit.id, "memory": hit.text, "event": "ADD"} for hit in made)]})
+        pending = "Memory processing has been queued for background execution"
+        return _noted(request, {"message": pending, "status": "PENDING", "event_id": event, "results": made_of})
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
         """The memories that fit a question, the best first."""
         selection = await self._selection(request)
-        values: dict[str, Any] = {
-            **selection,
-            "text": request.query,
-            "search_mode": "hybrid",
-            "limit": min(request.top_k or request.limit or 10, _PAGE),
-            "reference_time": request.reference_date,
-            "explain": True,
-        }
-        body = SearchRequest.model_validate(values)
-        found = (await self._services[SearchService].search(self._scope, body)).memories
-        if not found and await self._was_new(selection):
-            found = (await self._services[SearchService].search(self._scope, body)).memories
-        if request.threshold is not None and len(found) < body.limit:
+        limit = min(request.top_k or request.limit or 10, _PAGE)
+        asked = {"text": request.query, "search_mode": "hybrid", "limit": limit, "reference_time": request.reference_date, "explain": True}
+        values: dict[str, Any] = {**selection.values, **asked}
+        found = await self._matching(selection, values)
+        if not found and await self._was_new(selection.values):
+            found = await self._matching(selection, values)
+        if request.threshold is not None and len(found) < limit:
             # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
-            more = await self._services[SearchService].search(self._scope, SearchRequest.model_validate({**values, **near}))
+            more = await self._matching(selection, {**values, **near})
             known = {hit.id for hit in found}
-            found = [*found, *(hit for hit in more.memories if hit.id not in known)][: body.limit]
-        hits = [hit_answer(hit) for hit in found]
+            found = [*found, *(hit for hit in more if hit.id not in known)][:limit]
+        # Programs read the first hit as the nearest one.
+        hits = sorted(map(hit_answer, found), key=lambda hit: hit["score"], reverse=True)
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
@@ -144,9 +156,28 @@ class Mem0Service:
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
         """A page of memories, the newest first, and how many there are on all pages."""
         size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
-        body = {**await self._selection(request), "limit": size, "offset": (request.page - 1) * size}
-        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(body))
-        return [fields_of(memory_answer(hit), request.fields) for hit in listed.memories], listed.total
+        selection, start = await self._selection(request), (request.page - 1) * size
+        if selection.reads:
+            every = await self._matching(selection, {**selection.values, "limit": _MOST_COUNTED}, most=_MOST_COUNTED)
+            found, total = every[start : start + size], len(every)
+        else:
+            body = SearchRequest.model_validate({**selection.values, "limit": size, "offset": start})
+            listed = await self._services[SearchService].search(self._scope, body)
+            found, total = listed.memories, listed.total
+        return [fields_of(memory_answer(hit), request.fields) for hit in found], total
+
+    async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
+        """Return the first memories of a search that pass the filters; those that no index knows are read against its first `most`."""
+        search = self._services[SearchService].search
+        if not selection.reads:
+            return (await search(self._scope, SearchRequest.model_validate(values))).memories
+        kept: list[MemoryRecordResult] = []
+        for offset in range(0, most, _PAGE):
+            page = await search(self._scope, SearchRequest.model_validate({**values, "limit": _PAGE, "offset": offset}))
+            kept += [hit for hit in page.memories if selection.lets_through(memory_answer(hit))]
+            if len(kept) >= values["limit"] or page.next_offset is None:
+                break
+        return kept[: values["limit"]]
 
     async def get(self, memory_id: str) -> dict[str, Any]:
         """A memory. Raises NotFound."""
@@ -159,7 +190,7 @@ class Mem0Service:
             raise NotSupported(f"update: {min(map(str, unknown))}")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
-            "metadata": await self._with_own(memory_id, changes.get("metadata")),
+            "metadata": changes.get("metadata"),
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
@@ -170,14 +201,11 @@ class Mem0Service:
             )
         except ValidationError as error:
             raise bad_input(error) from None
-        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
-
-    async def _with_own(self, memory_id: str, metadata: object) -> object:
-        """New metadata with what says which app, agent and run the memory belongs to."""
-        if not isinstance(metadata, Mapping):
-            return metadata
-        known = (await self._services[MemoryService].get(self._scope, memory_id)).metadata
-        return {**metadata, **{key: value for key, value in known.items() if key in OWN_KEYS}}
+        if body.metadata:
+            # Which app, agent and run a memory belongs to stays.
+            body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
+        changed = await self._services[MemoryService].patch(writing(self._scope), memory_id, body, merges_metadata=True)
+        return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
@@ -265,13 +293,15 @@ class Mem0Service:
             if "custom_instructions" in changes:
                 rules["instructions"] = changes["custom_instructions"] or None
             if "custom_categories" in changes:
-                rules["categories"] = _categories(changes["custom_categories"])
+                rules["categories"] = categories_of(changes["custom_categories"] or [])
             await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
         except ValidationError as error:
             raise bad_input(error) from None
+        except ValueError as error:
+            raise BadInput(str(error), field="custom_categories") from None
         return {"message": "Updated the project"}
 
-    async def _selection(self, request: ListRequest) -> dict[str, Any]:
+    async def _selection(self, request: ListRequest) -> _Selection:
         filters = request.filters
         if categories_in_part(filters):
             place = SessionRef("", self._namespace)
@@ -281,17 +311,24 @@ class Mem0Service:
         if not any(given):
             # A caller that forgot to say whose would be shown everybody's.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
-        selection = shown_selection(self._namespace, extracts=self._runtime.extracts)
-        parts = [*(condition_of(part) for part in given), selection.get("filter")]
+        reads = tuple(part for part in given if needs_reading(part))
+        for part in reads:
+            matches(part, NO_MEMORY, UTC)
+        values = shown_selection(self._namespace, extracts=self._runtime.extracts)
+        parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in given), values.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
-            selection["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
-        return selection
+            values["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
+        return _Selection(values, reads)
 
-    async def _store_messages(self, scope: Scope, request: AddRequest) -> dict[str, Any]:
+    async def _store_messages(
+        self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
+    ) -> list[dict[str, Any]]:
+        """Store each message as a memory, and wait until it can be found by meaning."""
+        if not messages:
+            return []
         annotations = request.annotations()
-        messages = [message for message in request.messages if message.role != "system" and message.content.strip()]
-        categories = await self._categories_of([message.content for message in messages], request.user_id)
+        categories = await self._categories_of([message.content for message in messages], request)
         try:
             body = CreateMemoryRecordRequest.model_validate(
                 {
@@ -308,7 +345,7 @@ class Mem0Service:
                         }
                         for message, category in zip(messages, categories, strict=True)
                     ],
-                    "deduplicate": False,
+                    "deduplicate": deduplicate,
                 }
             )
         except ValidationError as error:
@@ -317,11 +354,21 @@ class Mem0Service:
         operations = self._services[OperationService]
         marks = operations.memory_marks(scope, [record.id for record in body.memories])
         await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
-        return {"results": [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]}
+        return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
-    async def _categories_of(self, texts: Sequence[str], user_id: str | None) -> list[str | None]:
-        """The project's categories of what is stored as it is; without a model, as with what is said."""
-        ref = SessionRef("", self._namespace, user_id)
+    async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
+        """Return for each text the nearest of the request's own categories. Raises NotSupported where a model names them."""
+        if request.custom_categories is None:
+            return [None] * len(texts)
+        if self._runtime.extracts:
+            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
+        return await nearest_categories(self._runtime, texts, request.custom_categories)
+
+    async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
+        """Return for each text the nearest category of the request, else of the project; without a model, as with what is said."""
+        if request.custom_categories is not None:
+            return await nearest_categories(self._runtime, texts, request.custom_categories)
+        ref = SessionRef("", self._namespace, request.user_id)
         rules = await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())
         return await nearest_categories(self._runtime, texts, rules.categories)
 
@@ -337,15 +384,16 @@ class Mem0Service:
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         is_meant = _session_filter(agent, run)
-        user = None if user == "*" else user
+        # "*" means any user, and not none.
+        owner = None if user == "*" else user
         offset = deleted = 0
         while True:
-            listed = await service.list(scope, namespace=self._namespace, user_id=user, limit=_PAGE, offset=offset)
-            meant = [name for name in listed.sessions if is_meant(name)]
-            for name in meant:
-                await service.delete(scope, name, namespace=self._namespace, user_id=user)
+            refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
+            meant = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
+            for ref in meant:
+                await service.delete_exactly(scope, ref)
             deleted += len(meant)
-            if len(listed.sessions) < _PAGE:
+            if len(refs) < _PAGE:
                 return deleted
             offset += _PAGE - len(meant)
 
@@ -368,11 +416,10 @@ def end_of_day(day: object) -> datetime:
         raise BadInput("must be a date as YYYY-MM-DD", field="expiration_date") from None
 
 
-def _categories(value: object) -> list[ExtractionCategory]:
-    if not isinstance(value, list):
-        raise BadInput("must be a list of {name: description}", field="custom_categories")
-    pairs = [pair for item in value for pair in (item.items() if isinstance(item, Mapping) else [(item, "")])]
-    return [ExtractionCategory.model_validate({"name": name, "description": text}) for name, text in pairs]
+def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
+    """Add `notices` that name the parts of messages that were not kept."""
+    dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
+    return {**answer, "notices": dropped} if dropped else answer
 
 
 def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:

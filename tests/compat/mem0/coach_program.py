@@ -154,6 +154,7 @@ async def talk() -> None:
 asyncio.run(talk())
 seen["missing"] = error_of(lambda: client.get(workout))
 seen["unsupported"] = error_of(lambda: client.get_summary())
+seen["profile"] = client.get_profile("anna")["entity_id"] if LINE > 1 else "anna"
 client.delete_users(user_id="anna")
 seen["anna_after"] = listed(runner)
 seen["coach_after"] = texts(listed({"AND": [{"agent_id": "coach"}]}))

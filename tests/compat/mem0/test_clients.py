@@ -102,5 +102,6 @@ def check_coach(seen: dict[str, Any]) -> None:
     assert seen["entities"] == [["agent", "coach"], ["agent", "other-coach"], ["run", "nyc-2025"], ["user", "anna"]]
     assert "not found" in seen["missing"]
     assert "POST /v1/summary is not supported" in seen["unsupported"]
+    assert seen["profile"] == "anna"
     assert seen["anna_after"] == []
     assert seen["coach_after"] == ["Short answers, one workout at a time"]

@@ -58,8 +58,13 @@ async def test_a_field_that_nobody_knows_is_bad_input(api: httpx.AsyncClient, us
     async def status(condition: dict[str, Any]) -> int:
         return (await api.post("/v3/memories/", json={"filters": {"AND": [{"user_id": user}, condition]}})).status_code
 
-    assert await status({"colour_of_hat": "red"}) == 400
-    for condition in ({"keywords": {"icontains": "x"}}, {"memory_ids": ["x"]}, {"updated_at": {"gte": "2026-01-01"}}):
+    deep: dict[str, Any] = {"keywords": "x"}
+    for _ in range(200):
+        deep = {"NOT": [deep]}
+    assert await status(deep) == 400
+    for condition in ({"colour_of_hat": "red"}, {"OR": [{"keywords": {"icontains": "x"}}, {"colour_of_hat": "red"}]}):
+        assert await status(condition) == 400
+    for condition in ({"feedback": "good"}, {"updated_at": {"near": "2026-01-01"}}):
         assert await status(condition) == 501
 
 
@@ -200,3 +205,120 @@ async def test_an_app_is_one_more_way_to_say_whose(api: httpx.AsyncClient, user:
     await stored(api, "I avoid shellfish", app_id=app)
     await call(api, "DELETE", f"/v2/entities/app/{app}/")
     assert await listed(api, {"app_id": app}) == []
+
+
+async def test_what_the_system_says_to_an_agent_is_the_agent_s_memory(api: httpx.AsyncClient, user: str) -> None:
+    agent, style = f"agent-{user}", {"role": "system", "content": "You are a running coach who speaks of hills"}
+    for fields in ({"infer": False}, {}, {"infer": True}):
+        name = f"{agent}-{len(fields)}-{fields.get('infer')}"
+        made = await call(api, "POST", "/v3/memories/add/", {"messages": [style], "agent_id": name, **fields})
+        assert [result["memory"] for result in made["results"]] == [style["content"]]
+        assert await listed(api, {"agent_id": name}) == [style["content"]]
+    talk = [style, {"role": "user", "content": "I want to run a marathon"}]
+    await call(api, "POST", "/v3/memories/add/", {"messages": talk, "agent_id": agent})
+    await wait_until(lambda: has(api, {"agent_id": agent}, 2), "both are listed")
+    for infer in (False, True):
+        await call(api, "POST", "/v3/memories/add/", {"messages": talk, "agent_id": agent, "user_id": user, "infer": infer})
+    await wait_until(lambda: has(api, {"user_id": user}, 1), "the goal is listed")
+    assert await listed(api, {"user_id": user}) == ["I want to run a marathon"], "the prompt of a user's chat is no memory of the user"
+
+
+async def has(api: httpx.AsyncClient, filters: dict[str, Any], count: int) -> bool:
+    return len(await listed(api, filters)) == count
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [{"name": "race_goals", "description": "Goals for races, such as a marathon"}, {"name": "pets", "description": "Animals at home"}],
+        [{"race_goals": "Goals for races, such as a marathon"}, {"pets": "Animals at home"}],
+        [{"race_goals": "Goals for races, such as a marathon", "pets": "Animals at home"}],
+        {"race_goals": "Goals for races, such as a marathon", "pets": "Animals at home"},
+    ],
+)
+async def test_categories_are_taken_in_each_shape_that_programs_send(api: httpx.AsyncClient, user: str, shape: Any) -> None:
+    goal = "I want to run a marathon in under 4 hours"
+    await stored(api, goal, user_id=user, custom_categories=shape)
+    said = {"messages": [{"role": "user", "content": "My cat Miso is an old animal"}], "user_id": user, "custom_categories": shape}
+    await call(api, "POST", "/v3/memories/add/", said)
+    assert await listed(api, {"user_id": user, "categories": {"in": ["race_goals"]}}) == [goal]
+    await wait_until(lambda: listed(api, {"user_id": user, "categories": {"in": ["pets"]}}), "the cat has its category")
+    project = "/api/v1/orgs/organizations/default/projects/mem0/"
+    await call(api, "PATCH", project, {"custom_categories": shape})
+    kept = (await call(api, "GET", project))["custom_categories"]
+    assert kept == [{"race_goals": "Goals for races, such as a marathon"}, {"pets": "Animals at home"}]
+    await call(api, "PATCH", project, {"custom_categories": []})
+
+
+async def test_what_is_said_beside_pictures_is_kept_and_the_answer_names_what_is_not(api: httpx.AsyncClient, user: str) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/x.jpg"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "I own a red bike"},
+        {"role": "user", "content": picture},
+        {"role": "user", "content": [{"type": "text", "text": "Here is my dog Bruno"}, picture, "on the beach"]},
+        {"role": "user", "content": {"type": "text", "text": "I keep bees"}},
+        {"role": "user", "content": [{"type": "pdf_url", "pdf_url": {"url": "https://example.com/x.pdf"}}]},
+    ]
+    wanted = ["Here is my dog Bruno\non the beach", "I keep bees", "I own a red bike"]
+    for infer in (False, True):
+        mine = f"{user}-{infer}"
+        answer = await call(api, "POST", "/v3/memories/add/", {"messages": messages, "user_id": mine, "infer": infer})
+        assert [notice.split(" was not kept")[0] for notice in answer["notices"]] == [
+            "messages.1: image_url",
+            "messages.2: image_url",
+            "messages.4: pdf_url",
+        ]
+        await wait_until(lambda name=mine: has(api, {"user_id": name}, 3), "all texts are listed")
+        assert await listed(api, {"user_id": mine}) == wanted
+    for content, status in ((picture, 501), ([picture], 501), ("  ", 400), (5, 400), ([5], 400)):
+        body = {"messages": [{"role": "user", "content": content}], "user_id": user, "infer": False}
+        assert (await api.post("/v3/memories/add/", json=body)).status_code == status, content
+
+
+async def test_a_user_may_be_a_number(api: httpx.AsyncClient) -> None:
+    number = uuid4().int % 10**9
+    await stored(api, "I keep bees", user_id=number, run_id=7)
+    for filters in ({"user_id": number}, {"user_id": str(number)}, {"AND": [{"user_id": {"in": [number]}}, {"run_id": 7}]}):
+        assert await listed(api, filters) == ["I keep bees"]
+    found = await call(api, "POST", "/v3/memories/search/", {"query": "bees", "filters": {"user_id": number}})
+    assert found["results"][0]["user_id"] == str(number)
+    await call(api, "DELETE", "/v1/memories/", filters=str({"user_id": number}))
+    assert await listed(api, {"user_id": number}) == []
+    assert (await api.post("/v3/memories/add/", json={"messages": "x", "user_id": True, "infer": False})).status_code == 400
+
+
+async def test_an_update_merges_metadata(api: httpx.AsyncClient, user: str) -> None:
+    name = await stored(api, "I keep bees", user_id=user, metadata={"category": "hobbies", "priority": "high"})
+    changed = await call(api, "PUT", f"/v1/memories/{name}/", {"metadata": {"priority": "low", "place": "garden"}})
+    assert changed["metadata"] == {"category": "hobbies", "priority": "low", "place": "garden"}
+    await call(api, "PUT", "/v1/batch/", {"memories": [{"memory_id": name, "text": "I keep two hives", "metadata": {"place": None}}]})
+    read = await call(api, "GET", f"/v1/memories/{name}/")
+    assert (read["memory"], read["metadata"]) == ("I keep two hives", {"category": "hobbies", "priority": "low", "place": None})
+
+
+async def test_matches_are_sorted_by_similarity(api: httpx.AsyncClient, user: str) -> None:
+    texts = ("The marathon is in Berlin", "I run every morning", "My marathon goal is 4 hours", "Berlin is cold", "I keep bees")
+    for text in texts:
+        await stored(api, text, user_id=user)
+    for query in ("marathon in Berlin", "Which race do I run?", "bees"):
+        hits = (await call(api, "POST", "/v3/memories/search/", {"query": query, "filters": {"user_id": user}}))["results"]
+        scores = [hit["score"] for hit in hits]
+        assert scores == sorted(scores, reverse=True)
+        assert len(scores) > 1
+
+
+async def test_deleting_what_any_user_has_spares_what_nobody_has(api: httpx.AsyncClient, user: str) -> None:
+    """`*` means any user, and not none: also in the sessions, where a run of a user and a run of nobody may have one name."""
+    run, agent = f"run-{user}", f"agent-{user}"
+    said = [{"role": "user", "content": "I keep bees"}]
+    for names in ({"run_id": run}, {"run_id": run, "user_id": user}, {"run_id": run, "user_id": f"{user}-other"}, {"agent_id": agent}):
+        await call(api, "POST", "/v3/memories/add/", {"messages": said, **names})
+    everything = {"OR": [{"run_id": run}, {"agent_id": agent}]}
+    await wait_until(lambda: has(api, everything, 4), "all are listed")
+    await call(api, "DELETE", "/v1/memories/", user_id="*", run_id=run)
+    assert len(await listed(api, everything)) == 2
+    await call(api, "POST", "/v3/memories/add/", {"messages": [{"role": "user", "content": "I keep goats"}], "run_id": run})
+    await wait_until(lambda: has(api, {"run_id": run}, 2), "the run of nobody goes on")
+    ours = {"namespace": "mem0", "user_id": ""}
+    assert len((await call(api, "GET", f"/v1/working-memory/{run}", **ours))["messages"]) == 2
+    assert (await api.get(f"/v1/working-memory/{run}", params={"namespace": "mem0", "user_id": user})).status_code == 404
