@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
 from agent_memory.access.principals import permit_agent
 from agent_memory.core.feature import Services
-from agent_memory.core.mcp_tools import Caller, ToolSet, parse_json_text, read_values
+from agent_memory.core.mcp_tools import Caller, ToolSet, read_values
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory_client.models import (
@@ -40,8 +40,6 @@ from agent_memory_client.models.features.archive import (
 
 TOOLS = ToolSet()
 
-_TagsArgument = Annotated[Tags | None, BeforeValidator(parse_json_text)]
-
 
 class _Whose(BaseModel):
     user_id: Annotated[OptionalIdentifier, Field(description="The user whose memory is meant.")] = None
@@ -52,13 +50,13 @@ class _Whose(BaseModel):
 class InsertIntoArchive(ArchiveInsertArguments, _Whose):
     """What archival_memory_insert takes."""
 
-    tags: Annotated[_TagsArgument, Field(description="Short words to find it by.")] = None
+    tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
 
 
 class SearchArchive(ArchiveSearchArguments, _Whose):
     """What archival_memory_search takes."""
 
-    tags: Annotated[_TagsArgument, Field(description="Only what has one of these tags.")] = None
+    tags: Annotated[Tags | None, Field(description="Only what has one of these tags.")] = None
 
 
 class SearchConversations(ConversationSearchArguments, _Whose):
@@ -69,7 +67,7 @@ class SearchConversationDays(ConversationDateArguments, _Whose):
     """What conversation_search_date takes."""
 
 
-@TOOLS.tool(InsertIntoArchive, ArchivedReceipt, writes=True)
+@TOOLS.tool(InsertIntoArchive, ArchivedReceipt, writes=True, offered="agent")
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
     """Stores something in the archive, which is unlimited and searched on demand: what need not stand in every prompt.
 
@@ -89,7 +87,7 @@ async def archival_memory_insert(services: Services, caller: Caller, arguments: 
     return ArchivedReceipt(id=record.id)
 
 
-@TOOLS.tool(SearchArchive, ArchivePage)
+@TOOLS.tool(SearchArchive, ArchivePage, offered="agent")
 async def archival_memory_search(services: Services, caller: Caller, arguments: SearchArchive) -> BaseModel:
     """Searches the archive, by meaning and by words. An empty query lists what the tags and days let through."""
     filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(arguments.start_date, arguments.end_date)}
@@ -98,14 +96,14 @@ async def archival_memory_search(services: Services, caller: Caller, arguments: 
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
-@TOOLS.tool(SearchConversations, ArchivePage)
+@TOOLS.tool(SearchConversations, ArchivePage, offered="agent")
 async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
     """Searches what was said in all conversations, by meaning and by words."""
     filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
-@TOOLS.tool(SearchConversationDays, ArchivePage)
+@TOOLS.tool(SearchConversationDays, ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
     """Lists what was said on some days."""
     filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}

@@ -37,7 +37,7 @@ class ReplaceInBlock(_Whose):
     new_content: BlockText = Field(description="What stands there then; empty removes it.")
 
 
-@TOOLS.tool(AppendToBlock, BlockEdit, writes=True)
+@TOOLS.tool(AppendToBlock, BlockEdit, writes=True, offered="agent")
 async def core_memory_append(services: Services, caller: Caller, arguments: AppendToBlock) -> BaseModel:
     """Adds a line to a memory block, which stands in every prompt.
 
@@ -47,7 +47,7 @@ async def core_memory_append(services: Services, caller: Caller, arguments: Appe
     return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
 
 
-@TOOLS.tool(ReplaceInBlock, BlockEdit, writes=True, destroys=True)
+@TOOLS.tool(ReplaceInBlock, BlockEdit, writes=True, destroys=True, offered="agent")
 async def core_memory_replace(services: Services, caller: Caller, arguments: ReplaceInBlock) -> BaseModel:
     """Replaces a text in a memory block, or removes it: what is no longer true, or what makes room.
 

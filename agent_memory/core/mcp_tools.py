@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, ValidationError
 
 from agent_memory.core.feature import Services
+from agent_memory.core.input.lenient_schema import lenient
 from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, misplaced, narrowing_nothing, narrows
 from agent_memory.core.scope import Scope
 
@@ -38,6 +38,10 @@ class Caller:
     user_id: str | None = None
 
 
+ToolChoice = Literal["core", "agent", "all"]
+"""A set of tools; each holds those before it."""
+CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
+
 ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel]]
 _Run = TypeVar("_Run", bound=ToolRun)
 
@@ -47,6 +51,7 @@ class Tool:
     """A tool: its name, models of what it takes and answers, and what carries it out.
 
     `writes` and `destroys` say what it may do; one that `deletes` refuses arguments that nobody knows, if they seem to narrow what goes.
+    `offered` is the smallest set of tools that it belongs to; `common` are the arguments that the smaller sets list, all if empty.
     """
 
     name: str
@@ -57,6 +62,8 @@ class Tool:
     writes: bool = False
     destroys: bool = False
     deletes: bool = False
+    offered: ToolChoice = "all"
+    common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """What the arguments say, and those that are ignored. Raises InvalidArguments, and UnknownFields for those that are refused."""
@@ -79,6 +86,16 @@ class Tool:
         return cleandoc(self.run.__doc__ or "")
 
 
+class ToolOptions(TypedDict, total=False):
+    """What a tool may do and where it is offered, as the fields of `Tool` say."""
+
+    writes: bool
+    destroys: bool
+    deletes: bool
+    offered: ToolChoice
+    common: Sequence[str]
+
+
 class ToolSet:
     """The tools of one feature, in the order in which they are listed."""
 
@@ -88,13 +105,11 @@ class ToolSet:
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools)
 
-    def tool(
-        self, takes: type[BaseModel], answers: type[BaseModel], *, writes: bool = False, destroys: bool = False, deletes: bool = False
-    ) -> Callable[[_Run], _Run]:
+    def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
         """Makes a function a tool of its name."""
 
         def add(run: _Run) -> _Run:
-            self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes), writes, destroys, deletes))
+            self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
             return run
 
         return add
@@ -106,17 +121,3 @@ def read_values(model: type[Wire], values: Any) -> Wire:
         return model.model_validate(values)
     except ValidationError as error:
         raise InvalidArguments(error) from error
-
-
-def parse_json_text(value: Any) -> Any:
-    """An object or a list that was sent as JSON in a string, as some clients do; anything else as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return from_json(value)
-        except ValueError:
-            return value  # validation says what was expected
-    return value
-
-
-JSON_TEXT = BeforeValidator(parse_json_text)
-"""Marks an argument that is an object or a list: `Annotated[list[str], JSON_TEXT]`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from agent_memory.core.mcp_tools import JSON_TEXT, parse_json_text
 from agent_memory_client.models import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,
@@ -36,18 +36,6 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.prompt_options import PromptOptions
 
-
-def _as_filter(value: Any) -> Any:
-    """A plain value where a filter is asked for means equality, a list any of its values."""
-    value = parse_json_text(value)
-    if isinstance(value, str):
-        return {"eq": value}
-    return {"any": value} if isinstance(value, list) else value
-
-
-_JSON = JSON_TEXT
-_FILTER = BeforeValidator(_as_filter)
-_Names: TypeAlias = Annotated[list[str] | None, _JSON]
 _Weight: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
 _HalfLife: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
@@ -57,8 +45,45 @@ _MODEL = "The model that reads this; its context window bounds the messages. Any
 _WINDOW = "The context window in tokens; beats `model_name`."
 
 
+def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
+    """Make a model's JSON schema list only these fields; the others are taken all the same."""
+
+    def keep(schema: dict[str, Any]) -> None:
+        schema["properties"] = {name: schema["properties"][name] for name in names}
+
+    return keep
+
+
+def _as_strategy(value: Any) -> Any:
+    """A strategy's name stands for the strategy without options."""
+    return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
+
+
+_Message: TypeAlias = Annotated[
+    MemoryMessage,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                "role": {"type": "string", "description": "user, assistant, system or tool."},
+                "content": {"type": "string"},
+                "id": {"type": "string"},
+                "created_at": {"type": "string", "format": "date-time"},
+            },
+            "required": ["role", "content"],
+        }
+    ),
+]
+
+
 class LenientMemoryRecord(ExtractedMemoryRecord):
     """A memory to store; its id may be left out."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_listing(
+            "text", "memory_type", "event_date", "topics", "entities", "user_id", "namespace", "session_id", "agent_id", "id"
+        )
+    )
 
     id: Identifier = Field(default_factory=new_id)
 
@@ -70,7 +95,7 @@ class NoArguments(BaseModel):
 class CreateMemories(BaseModel):
     """What create_long_term_memories takes."""
 
-    memories: Annotated[list[LenientMemoryRecord], _JSON] = Field(
+    memories: list[LenientMemoryRecord] = Field(
         description="Each needs a `text` that can be understood alone; say `memory_type` (semantic: a fact, episodic: an event, with its "
         "`event_date`), `topics`, `entities`, and whose it is in `user_id` and `namespace`."
     )
@@ -79,14 +104,14 @@ class CreateMemories(BaseModel):
 class _Search(BaseModel):
     """What a search and a prompt share: filters, which must all hold, the page, and how much a memory's age counts."""
 
-    namespace: Annotated[Namespace | None, _FILTER] = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
-    topics: Annotated[Topics | None, _FILTER] = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
-    entities: Annotated[Entities | None, _FILTER] = Field(None, description='Filter by entities, e.g. {"all": ["Ana", "Lisbon"]}.')
-    created_at: Annotated[CreatedAt | None, _JSON] = Field(None, description=f"When the memory was made, {_DATE}")
-    last_accessed: Annotated[LastAccessed | None, _JSON] = Field(None, description=f"When it was last read, {_DATE}")
-    user_id: Annotated[UserId | None, _FILTER] = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
-    memory_type: Annotated[MemoryType | None, _FILTER] = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
-    event_date: Annotated[EventDate | None, _JSON] = Field(None, description=f"When what it tells happened, {_DATE}")
+    namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
+    topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
+    entities: Entities | None = Field(None, description='Filter by entities, e.g. {"all": ["Ana", "Lisbon"]}.')
+    created_at: CreatedAt | None = Field(None, description=f"When the memory was made, {_DATE}")
+    last_accessed: LastAccessed | None = Field(None, description=f"When it was last read, {_DATE}")
+    user_id: UserId | None = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
+    memory_type: MemoryType | None = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
+    event_date: EventDate | None = Field(None, description=f"When what it tells happened, {_DATE}")
     min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
@@ -108,17 +133,21 @@ class _Search(BaseModel):
 class SearchMemories(_Search):
     """What search_long_term_memory takes."""
 
-    text: str | None = Field(description="What to look for, as a question or in words; null lists what the filters let through.")
-    session_id: Annotated[SessionId | None, _FILTER] = Field(None, description=_SESSION_FILTER)
-    agent_id: Annotated[TagFilter | None, _FILTER] = Field(None, description="Filter by agent.")
-    extraction_strategy: Annotated[ExtractionStrategy | None, _FILTER] = Field(None, description="Filter by the strategy that made them.")
+    text: str | None = Field(description="What to look for, as a question or in words; empty lists what the filters let through.")
+    session_id: SessionId | None = Field(None, description=_SESSION_FILTER)
+    agent_id: TagFilter | None = Field(None, description="Filter by agent.")
+    extraction_strategy: ExtractionStrategy | None = Field(None, description="Filter by the strategy that made them.")
+
+
+COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "memory_type", "event_date", "limit")
+"""The arguments that small sets of tools list."""
 
 
 class PromptArguments(_Search):
     """What memory_prompt takes."""
 
     query: str = Field(description="The user's message; it becomes the last message of the prompt and is what memory is searched for.")
-    session_id: Annotated[SessionId | None, _FILTER] = Field(
+    session_id: SessionId | None = Field(
         None, description='The conversation to continue, as {"eq": "its id"}. Memories of all sessions are searched all the same.'
     )
     model_name: str | None = Field(None, description=_MODEL)
@@ -127,9 +156,13 @@ class PromptArguments(_Search):
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
-    sections: Annotated[PromptOptions | None, _JSON] = Field(
+    sections: PromptOptions | None = Field(
         None, description='What the prompt shows beside the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
     )
+
+
+COMMON_IN_PROMPT = ("query", "session_id", "user_id", "namespace", "agent_id", "format", "limit")
+"""The arguments that small sets of tools list."""
 
 
 class _Place(BaseModel):
@@ -145,13 +178,15 @@ class _Place(BaseModel):
 class SetWorkingMemory(_Place):
     """What set_working_memory takes."""
 
-    memories: Annotated[list[LenientMemoryRecord] | None, _JSON] = Field(None, description="Facts to keep; they become long-term memories.")
-    messages: Annotated[list[MemoryMessage] | None, _JSON] = Field(None, description="The conversation, oldest first, all of it.")
+    memories: list[LenientMemoryRecord] | None = Field(None, description="Facts to keep; they become long-term memories.")
+    messages: list[_Message] | None = Field(None, description="The conversation, oldest first, all of it.")
     context: str | None = Field(None, description="A summary of what came before the messages.")
     agent_id: OptionalIdentifier = Field(None, description="The session's agent.")
-    data: Annotated[dict[str, Any] | None, _JSON] = Field(None, description="Any JSON object that belongs to the session.")
-    ttl_seconds: int | None = Field(None, description="Seconds after which the session ends; null, as in the REST API, keeps it.")
-    long_term_memory_strategy: Annotated[MemoryStrategyConfig | None, _JSON] = Field(None, description="How memories are made of it.")
+    data: dict[str, Any] | None = Field(None, description="Any JSON object that belongs to the session.")
+    ttl_seconds: int | None = Field(None, description="Seconds after which the session ends; without them it stays.")
+    long_term_memory_strategy: Annotated[MemoryStrategyConfig | None, BeforeValidator(_as_strategy)] = Field(
+        None, description="How memories are made of it."
+    )
 
 
 class GetWorkingMemory(_Place):
@@ -176,14 +211,14 @@ class ReadMemory(MemoryId):
 class EditMemory(MemoryId, EditMemoryRecordRequest):
     """What edit_long_term_memory takes."""
 
-    topics: _Names = Field(None, description="In place of the topics it has; [] removes them.")
-    entities: _Names = Field(None, description="In place of the entities it has; [] removes them.")
+    topics: list[str] | None = Field(None, description="In place of the topics it has; [] removes them.")
+    entities: list[str] | None = Field(None, description="In place of the entities it has; [] removes them.")
 
 
 class MemoryIds(BaseModel):
     """Which memories."""
 
-    memory_ids: Annotated[list[Identifier], _JSON] = Field(description="The memories' ids, as a search gives them.")
+    memory_ids: list[Identifier] = Field(description="The memories' ids, as a search gives them.")
 
 
 class ForgetArguments(BaseModel):
@@ -192,7 +227,7 @@ class ForgetArguments(BaseModel):
     text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
         None, description="What is to be forgotten, in the user's words."
     )
-    ids: Annotated[list[Identifier] | None, _JSON] = Field(None, description="Exactly these, as an answer of this tool named them.")
+    ids: list[Identifier] | None = Field(None, description="Exactly these, as an answer of this tool named them.")
     user_id: OptionalIdentifier = Field(None, description="The user whose memories are meant.")
     namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
     session_id: OptionalIdentifier = Field(None, description="Only what was said in this session.")

@@ -1,40 +1,113 @@
-"""The tools' JSON schemas, in few words: a model reads all of them before its first turn."""
+"""The tools' JSON schemas, in few words: a model reads all of them before its first turn.
+
+Arguments use only what every client understands: Gemini's function declarations know no references, no lists of types and no exclusive
+bounds, and strict-mode converters refuse objects with any further property.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 from pydantic import BaseModel
 
-# Of a filter: synonyms and fixed fields are taken, but not worth a model's attention; nor are bounds that nobody reaches.
+Schema = dict[str, Any]
+
+_ARGUMENT_WORDS = ("type", "enum", "format", "default", "minimum", "maximum", "description")
+_FORMATS = frozenset({"date-time"})
+_LARGEST_BOUND = 2**31
+"""Larger bounds only say how many bits a number has."""
+# Of a filter: synonyms and fixed fields are taken, but not worth a model's attention.
 _UNSAID = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
-_BOUNDS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "default"})
+_COMMON = frozenset({"eq", "any", "gte", "lt", "lte"})
 _NULL = {"type": "null"}
 
 
-def schema_of(model: type[BaseModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
-    """The JSON schema of a model without titles, class descriptions and defaults of null, and with the filters' main operators only."""
-    return _object(model.model_json_schema(mode=mode))
+def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
+    """Return the JSON schema of a tool's arguments: without references and without null, which the reader takes as not given.
+
+    With `common`, list only these arguments and of filters the common operators; the reader takes the others all the same.
+    """
+    schema = {key: value for key, value in model.model_json_schema().items() if key != "description"}
+    if common:
+        schema["properties"] = {name: schema["properties"][name] for name in common}
+    return _Arguments(schema.get("$defs", {}), brief=bool(common)).of(schema)
 
 
-def _object(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema, what it holds included."""
-    fields: dict[str, Any] | None = schema.get("properties")
-    is_filter = fields is not None and {"eq", "ne"} <= fields.keys()
-    short: dict[str, Any] = {}
+def output_schema(model: type[BaseModel]) -> Schema:
+    """Return the JSON schema of a tool's answer, without titles, class descriptions and defaults of null."""
+    return _answer(model.model_json_schema(mode="serialization"))
+
+
+class _Arguments:
+    """Makes the schemas of one tool's arguments, whose definitions it knows."""
+
+    def __init__(self, definitions: Mapping[str, Schema], *, brief: bool) -> None:
+        self._definitions = definitions
+        self._brief = brief
+
+    def of(self, schema: Mapping[str, Any], around: tuple[str, ...] = ()) -> Schema:
+        """One argument, what it holds included; `around` names the definitions that it stands in. Raises ValueError for a recursive one."""
+        schema, around = self._resolved(schema, around)
+        choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
+        if len(choices) == 1:
+            own = {key: value for key, value in schema.items() if key != "anyOf"}
+            return self.of({**choices[0], **own}, around)
+        short: Schema = {key: schema[key] for key in _ARGUMENT_WORDS if key in schema and _is_said(key, schema[key])}
+        if choices:
+            short["anyOf"] = [self.of(choice, around) for choice in choices]
+        if "const" in schema:
+            short["enum"] = [schema["const"]]
+        if "items" in schema:
+            short["items"] = self.of(schema["items"], around)
+        if "properties" in schema:
+            short["properties"] = {name: self.of(field, around) for name, field in self._listed(schema["properties"])}
+        if schema.get("required"):
+            short["required"] = schema["required"]
+        return short
+
+    def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """The definition that a schema refers to, with what the schema says itself."""
+        if "$ref" not in schema:
+            return schema, around
+        name = str(schema["$ref"]).rpartition("/")[2]
+        if name in around:
+            raise ValueError(f"an argument of a tool must not hold itself: {name}")
+        own = {key: value for key, value in schema.items() if key != "$ref"}
+        # The description of a class is written for programmers.
+        meant = {key: value for key, value in self._definitions[name].items() if key != "description"}
+        return {**meant, **own}, (*around, name)
+
+    def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The fields of an object; of a filter the operators that are worth a model's attention."""
+        if not {"eq", "ne"} <= fields.keys():
+            return list(fields.items())
+        return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]
+
+
+def _is_said(key: str, value: Any) -> bool:
+    match key:
+        case "default":
+            return value is not None  # what may be left out is null when it is left out
+        case "format":
+            return value in _FORMATS
+        case "minimum" | "maximum":
+            return abs(value) < _LARGEST_BOUND
+        case _:
+            return True
+
+
+def _answer(schema: Schema) -> Schema:
+    """A schema of an answer, what it holds included."""
+    has_fields = "properties" in schema
+    short: Schema = {}
     for key, value in schema.items():
-        if key == "title" or (fields is not None and key == "description") or (is_filter and key == "additionalProperties"):
+        if key == "title" or (has_fields and key == "description") or (key == "default" and value is None):
             continue
-        if key == "default" and value is None:
-            continue  # what may be left out and may be null is null when it is left out
-        if key == "$defs":
-            short[key] = {name: _object(part) for name, part in value.items()}
-        elif key == "properties":
-            short[key] = {
-                name: _operator(part) if is_filter else _object(part) for name, part in value.items() if not (is_filter and name in _UNSAID)
-            }
+        if key in ("$defs", "properties"):
+            short[key] = {name: _answer(part) for name, part in value.items()}
         else:
-            short[key] = _value(value)
+            short[key] = _answer_value(value)
     kinds = short.get("anyOf", [])
     if len(kinds) == 2 and kinds[1] == _NULL and isinstance(kinds[0].get("type"), str) and "enum" not in kinds[0]:
         del short["anyOf"]
@@ -42,14 +115,7 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _operator(schema: dict[str, Any]) -> dict[str, Any]:
-    """An operator of a filter: its type, without bounds and without null, which is the same as leaving it out."""
-    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind != _NULL]
-    short = {key: _operator(value) if key == "items" else value for key, value in kinds[0].items() if key not in _BOUNDS and key != "title"}
-    return cast("dict[str, Any]", short)
-
-
-def _value(value: Any) -> Any:
+def _answer_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return _object(cast("dict[str, Any]", value))
-    return [_value(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+        return _answer(cast("Schema", value))
+    return [_answer_value(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

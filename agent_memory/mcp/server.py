@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
-from mcp.server import Server, ServerRequestContext
+from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -20,6 +21,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from mcp.types import Tool as ListedTool
+from mcp.types.methods import CacheableMethod
 from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -30,10 +32,10 @@ from agent_memory.access.principals import writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, TooMany, Unavailable
 from agent_memory.core.input.bounds import check_lists
 from agent_memory.core.input.unknown_fields import UnknownFields, shown
-from agent_memory.core.mcp_tools import Caller, InvalidArguments, Tool
+from agent_memory.core.mcp_tools import Caller, InvalidArguments, Tool, ToolChoice
 from agent_memory.core.settings import Settings
-from agent_memory.mcp.schemas import schema_of
-from agent_memory.mcp.tools import TOOLS
+from agent_memory.mcp.schemas import input_schema, output_schema
+from agent_memory.mcp.tools import TOOLS, chosen_tools
 from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,9 @@ that stands in it."""
 
 IGNORED_FIELDS = "agent-memory/ignored-fields"
 """Where the `_meta` of a result names the arguments that nobody knows."""
+LISTS_KEPT_MS = 3_600_000
+"""How long clients may keep the lists, which only another version or setting of the server changes."""
+_LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
@@ -55,10 +60,14 @@ Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 """Tells who sent a message: from the HTTP request that brought it, None over stdio. Raises AgentMemoryError for those who may not."""
 
 
-def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] = TOOLS) -> Server[Any]:
-    """A server whose tools are the runtime's services, called for whom `who` tells anew for each call."""
-    seconds, strict = settings.server.request_timeout_seconds, settings.server.strict_fields
-    listed = LISTED if tools is TOOLS else list_tools_of(tools)
+def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
+    """A server whose tools are the runtime's services, called for whom `who` tells anew for each call.
+
+    `tools` are those that `MCP_TOOLS` chooses unless they are given.
+    """
+    seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
+    listed = listed_tools(choice) if tools is None else list_tools_of(tools)
+    tools = chosen_tools(choice) if tools is None else tools
 
     async def list_tools(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=listed)
@@ -66,7 +75,8 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
-            return _failure(404, f"there is no tool {params.name!r}: use one of {', '.join(tools)}")
+            hidden = f" with MCP_TOOLS={choice}" if params.name in TOOLS else ""
+            return _failure(404, f"there is no tool {params.name!r}{hidden}: use one of {', '.join(tools)}")
         try:
             async with asyncio.timeout(seconds):
                 caller = await who(context.request)
@@ -103,6 +113,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         on_list_prompts=_no_prompts,
         on_list_resources=_no_resources,
         on_list_resource_templates=_no_templates,
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
     )
 
 
@@ -139,17 +150,23 @@ async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller:
     return CallToolResult(content=[*content], structured_content=structured, _meta=meta)
 
 
-def list_tools_of(tools: Mapping[str, Tool]) -> list[ListedTool]:
-    """Tools as clients see them."""
-    return [_listed(tool) for tool in tools.values()]
+@cache
+def listed_tools(choice: ToolChoice) -> list[ListedTool]:
+    """The tools of a set as clients see them; all but `all` leave out rare arguments and the schemas of answers."""
+    return list_tools_of(chosen_tools(choice), brief=choice != "all")
 
 
-def _listed(tool: Tool) -> ListedTool:
+def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
+    """Tools as clients see them; `brief` leaves out schemas of answers and rare arguments."""
+    return [_listed(tool, brief=brief) for tool in tools.values()]
+
+
+def _listed(tool: Tool, *, brief: bool) -> ListedTool:
     return ListedTool(
         name=tool.name,
         description=tool.description,
-        input_schema=schema_of(tool.takes),
-        output_schema=schema_of(tool.answers, "serialization"),
+        input_schema=input_schema(tool.takes, tool.common if brief else ()),
+        output_schema=None if brief else output_schema(tool.answers),
         annotations=ToolAnnotations(
             read_only_hint=not tool.writes,
             destructive_hint=tool.destroys,
@@ -157,10 +174,6 @@ def _listed(tool: Tool) -> ListedTool:
             open_world_hint=False,
         ),
     )
-
-
-LISTED = list_tools_of(TOOLS)
-"""The tools as clients see them."""
 
 
 def _failure(status: int, text: str) -> CallToolResult:

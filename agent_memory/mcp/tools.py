@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.feature import Feature, Services, import_name
-from agent_memory.core.mcp_tools import Caller, Tool, ToolSet, read_values
+from agent_memory.core.mcp_tools import CHOICES, Caller, Tool, ToolChoice, ToolSet, read_values
 from agent_memory.features import FEATURES
 from agent_memory.jobs.operations import MAX_WAIT_SECONDS, OperationService
 from agent_memory.mcp import arguments as takes
@@ -74,7 +74,7 @@ ARCHIVED = ToolSet()
 """The tools of the archived server, and `forget_memory`."""
 
 
-@ARCHIVED.tool(takes.NoArguments, CurrentDatetime)
+@ARCHIVED.tool(takes.NoArguments, CurrentDatetime, offered="core")
 async def get_current_datetime(services: Services, caller: Caller, arguments: takes.NoArguments) -> CurrentDatetime:
     """The current date and time in UTC.
 
@@ -84,7 +84,7 @@ async def get_current_datetime(services: Services, caller: Caller, arguments: ta
     return CurrentDatetime(iso_utc=now.isoformat().replace("+00:00", "Z"), unix_ts=int(now.timestamp()))
 
 
-@ARCHIVED.tool(takes.CreateMemories, AckResponse, writes=True)
+@ARCHIVED.tool(takes.CreateMemories, AckResponse, writes=True, offered="core")
 async def create_long_term_memories(services: Services, caller: Caller, arguments: takes.CreateMemories) -> AckResponse:
     """Stores memories that last beyond this conversation.
 
@@ -100,7 +100,7 @@ async def create_long_term_memories(services: Services, caller: Caller, argument
     return await services[MemoryService].create(caller.scope, CreateMemoryRecordRequest(memories=[*records]))
 
 
-@ARCHIVED.tool(takes.SearchMemories, MemoryRecordResults)
+@ARCHIVED.tool(takes.SearchMemories, MemoryRecordResults, offered="core", common=takes.COMMON_IN_SEARCH)
 async def search_long_term_memory(services: Services, caller: Caller, arguments: takes.SearchMemories) -> BaseModel:
     """Searches what is remembered from all conversations.
 
@@ -114,7 +114,7 @@ async def search_long_term_memory(services: Services, caller: Caller, arguments:
     )
 
 
-@ARCHIVED.tool(takes.PromptArguments, MemoryPrompt)
+@ARCHIVED.tool(takes.PromptArguments, MemoryPrompt, offered="core", common=takes.COMMON_IN_PROMPT)
 async def memory_prompt(services: Services, caller: Caller, arguments: takes.PromptArguments) -> MemoryPrompt:
     """Turns the user's message into a prompt that holds what matters: the summary and the messages of the session, the long-term memories
     that fit the message, and the message.
@@ -198,7 +198,7 @@ async def get_long_term_memory(services: Services, caller: Caller, arguments: ta
     return await services[MemoryService].get(caller.scope, arguments.memory_id)
 
 
-@ARCHIVED.tool(takes.EditMemory, MemoryRecord, writes=True, destroys=True)
+@ARCHIVED.tool(takes.EditMemory, MemoryRecord, writes=True, destroys=True, offered="core")
 async def edit_long_term_memory(services: Services, caller: Caller, arguments: takes.EditMemory) -> BaseModel:
     """Changes a long-term memory that is no longer right, and answers the changed one.
 
@@ -206,14 +206,12 @@ async def edit_long_term_memory(services: Services, caller: Caller, arguments: t
     list removes them.
     """
     changes = read_values(
-        EditMemoryRecordRequest,
-        # Models in strict mode send null for every argument that they leave out.
-        {name: value for name in arguments.model_fields_set if name != "memory_id" and (value := getattr(arguments, name)) is not None},
+        EditMemoryRecordRequest, {name: getattr(arguments, name) for name in arguments.model_fields_set if name != "memory_id"}
     )
     return await services[MemoryService].patch(caller.scope, arguments.memory_id, changes)
 
 
-@ARCHIVED.tool(takes.MemoryIds, AckResponse, writes=True, destroys=True, deletes=True)
+@ARCHIVED.tool(takes.MemoryIds, AckResponse, writes=True, destroys=True, deletes=True, offered="core")
 async def delete_long_term_memories(services: Services, caller: Caller, arguments: takes.MemoryIds) -> AckResponse:
     """Deletes long-term memories for good, by the ids that a search gave. `status` says how many there were.
 
@@ -222,7 +220,7 @@ async def delete_long_term_memories(services: Services, caller: Caller, argument
     return await services[MemoryService].delete(caller.scope, arguments.memory_ids)
 
 
-@ARCHIVED.tool(takes.ForgetArguments, ForgetMemoryResponse, writes=True, destroys=True, deletes=True)
+@ARCHIVED.tool(takes.ForgetArguments, ForgetMemoryResponse, writes=True, destroys=True, deletes=True, offered="core")
 async def forget_memory(services: Services, caller: Caller, arguments: takes.ForgetArguments) -> BaseModel:
     """Forgets what the user asks to be forgotten, everywhere: facts, and the sentences that they were made of.
 
@@ -285,3 +283,9 @@ def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
 
 TOOLS = assemble_tools(FEATURES)
 """The tools of this server."""
+
+
+def chosen_tools(choice: ToolChoice) -> dict[str, Tool]:
+    """The tools of a set by name."""
+    sets = CHOICES[: CHOICES.index(choice) + 1]
+    return {name: tool for name, tool in TOOLS.items() if tool.offered in sets}

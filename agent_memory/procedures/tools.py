@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from agent_memory.core.feature import Services
-from agent_memory.core.mcp_tools import JSON_TEXT, Caller, ToolSet, read_values
+from agent_memory.core.mcp_tools import Caller, ToolSet, read_values
 from agent_memory.procedures.service import ProcedureService
 from agent_memory_client.models import OptionalIdentifier
 from agent_memory_client.models.features.procedures import (
@@ -34,22 +34,22 @@ class SaveProcedureArguments(BaseModel):
     """What save_procedure takes."""
 
     when_to_use: Annotated[str, Field(description="The kind of situation in which it is to be used.")]
-    steps: Annotated[list[str], JSON_TEXT, Field(description="What to do, one step each, in order.")]
-    tools: Annotated[list[str], JSON_TEXT, Field(description="The tools that it uses, by name.")] = []
-    pitfalls: Annotated[list[str], JSON_TEXT, Field(description="What did not work.")] = []
+    steps: Annotated[list[str], Field(description="What to do, one step each, in order.")]
+    tools: Annotated[list[str], Field(description="The tools that it uses, by name.")] = []
+    pitfalls: Annotated[list[str], Field(description="What did not work.")] = []
     user_id: Annotated[OptionalIdentifier, Field(description="The user whose procedure it is.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent whose procedure it is.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace that it belongs to.")] = None
 
 
-@TOOLS.tool(SearchProceduresArguments, ProcedureSearchResponse)
+@TOOLS.tool(SearchProceduresArguments, ProcedureSearchResponse, offered="agent")
 async def search_procedures(services: Services, caller: Caller, arguments: SearchProceduresArguments) -> BaseModel:
     """Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps."""
     body = read_values(ProcedureSearchRequest, arguments.model_dump() | _owner(caller, arguments))
     return await services[ProcedureService].search(caller.scope, body)
 
 
-@TOOLS.tool(SaveProcedureArguments, Procedure, writes=True)
+@TOOLS.tool(SaveProcedureArguments, Procedure, writes=True, offered="agent")
 async def save_procedure(services: Services, caller: Caller, arguments: SaveProcedureArguments) -> BaseModel:
     """Keeps steps that worked, for the next time in the same kind of situation. Save them when a task of several steps has succeeded."""
     body = read_values(CreateProcedureRequest, arguments.model_dump() | _owner(caller, arguments))

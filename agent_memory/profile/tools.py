@@ -12,7 +12,7 @@ from agent_memory_client.models.features.profile import Profile, ProfileQuery
 TOOLS = ToolSet()
 
 
-@TOOLS.tool(ProfileQuery, Profile)
+@TOOLS.tool(ProfileQuery, Profile, offered="core")
 async def get_profile(services: Services, caller: Caller, arguments: ProfileQuery) -> BaseModel:
     """Tells what is known of a user: what is stable (`static`), what is current (`dynamic`), and the values of slots such as their home.
 

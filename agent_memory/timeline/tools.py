@@ -12,7 +12,7 @@ from agent_memory_client.models.features.timeline import Timeline, TimelineDays,
 TOOLS = ToolSet()
 
 
-@TOOLS.tool(TimelineDays, Timeline)
+@TOOLS.tool(TimelineDays, Timeline, offered="agent")
 async def get_timeline(services: Services, caller: Caller, arguments: TimelineDays) -> BaseModel:
     """Tells what happened to a user and when, in order: the dated events from the day `from` to the day `to`, both included.
 

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent_memory_client import MemoryClient, MemoryClientConfig
@@ -75,6 +76,14 @@ async def client(server_url: str) -> AsyncGenerator[MemoryClient]:
 def blocking(server_url: str) -> Generator[SyncMemoryClient]:
     with SyncMemoryClient(MemoryClientConfig(base_url=server_url)) as opened:
         yield opened
+
+
+async def mcp_tools(server_url: str) -> list[dict[str, Any]]:
+    """The tools that the server offers over MCP, as they come over the wire."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with httpx.AsyncClient(base_url=server_url, headers={"accept": "application/json, text/event-stream"}) as http:
+        answer = await http.post("/mcp", json=request)
+    return answer.raise_for_status().json()["result"]["tools"]
 
 
 NOBODY = MemoryClientConfig(base_url="http://127.0.0.1:9", timeout=2)

@@ -6,19 +6,21 @@ import asyncio
 import json
 import threading
 import time
+from copy import deepcopy
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
 from agents.memory import Session, SessionSettings
+from agents.strict_schema import ensure_strict_json_schema
 from openai import AsyncOpenAI
 
 from agent_memory_client import ClientMemoryRecord, MemoryClient, MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
 from agent_memory_client.integrations.openai_agents import AgentMemorySession, get_memory_tools, memory_filter
 from agent_memory_client.sync import SyncMemoryClient
-from tests.integrations.conftest import NOBODY, ModelServer
+from tests.integrations.conftest import NOBODY, ModelServer, mcp_tools
 
 ITEMS: list[dict[str, Any]] = [
     {"role": "user", "content": "I am Ada."},
@@ -54,6 +56,12 @@ def new_id() -> str:
 def agent_of(model: ModelServer, **more: Any) -> Agent[Any]:
     chat = OpenAIChatCompletionsModel("m", AsyncOpenAI(base_url=model.url, api_key="sk-test-0000"))
     return Agent(name="helper", instructions="Be brief.", model=chat, **more)
+
+
+async def test_strict_mode_takes_the_schemas_of_the_mcp_tools(server_url: str) -> None:
+    for tool in await mcp_tools(server_url):
+        strict = ensure_strict_json_schema(deepcopy(tool["inputSchema"]))
+        assert set(strict["required"]) == tool["inputSchema"]["properties"].keys(), tool["name"]
 
 
 async def test_every_item_comes_back_as_it_went_in(client: MemoryClient) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator, core_schema
 
 SCOPE_FIELDS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 """What says whose data is meant."""
@@ -54,23 +54,32 @@ class UnknownFields(Exception):
 class FieldCheck:
     """Reads values of a type. A value whose fields are all known is validated once; others twice more, to say which are not."""
 
-    def __init__(self, hint: Any) -> None:
+    def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
+        """`change` makes another schema of the type's own."""
         self._hint = hint
+        self._change = change
+
+    @cached_property
+    def _schema(self) -> CoreSchema:
+        schema = TypeAdapter(self._hint).core_schema
+        return schema if self._change is None else self._change(schema)
 
     @cached_property
     def _plain(self) -> SchemaValidator:
+        if self._change is not None:
+            return SchemaValidator(self._schema, _use_prebuilt=False)
         validator = TypeAdapter(self._hint).validator
         assert isinstance(validator, SchemaValidator)
         return validator
 
     @cached_property
     def _strict(self) -> SchemaValidator:
-        return SchemaValidator(_changed(TypeAdapter(self._hint).core_schema, _forbidding), _use_prebuilt=False)
+        return SchemaValidator(_changed(self._schema, _forbidding), _use_prebuilt=False)
 
     @cached_property
     def _naming(self) -> tuple[SchemaValidator, Collection[str]]:
         names: set[str] = set()
-        schema = _changed(TypeAdapter(self._hint).core_schema, lambda node: _naming(node, names))
+        schema = _changed(self._schema, lambda node: _naming(node, names))
         return SchemaValidator(schema, _use_prebuilt=False), names
 
     @cached_property
@@ -81,7 +90,7 @@ class FieldCheck:
         def collect(model: dict[str, Any]) -> None:
             found.update(SCOPE_FIELDS & ((_fields_of(model) or {}).get("fields") or {}).keys())
 
-        _changed(TypeAdapter(self._hint).core_schema, collect)
+        _changed(self._schema, collect)
         return found
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:

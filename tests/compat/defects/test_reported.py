@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
 from agent_memory.core.errors import AgentMemoryError
-from agent_memory.mcp.server import LISTED
+from agent_memory.mcp.server import listed_tools
 from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.compat.defects.conftest import Space
 from tests.support.cli import agent_memory
@@ -88,7 +88,7 @@ async def test_33_listing_tokens_leaves_them_and_the_begin_of_a_hash_finds_one(r
 
 
 def test_35_a_tool_has_the_parameters_and_defaults_of_its_request() -> None:
-    tools = {tool.name: tool.input_schema for tool in LISTED}
+    tools = {tool.name: tool.input_schema for tool in listed_tools("all")}
     for tool, request, apart in (
         ("search_long_term_memory", SearchRequest, {"optimize_query"}),
         ("set_working_memory", UpdateWorkingMemory, {"session_id", "model_name", "context_window_max"}),

@@ -22,7 +22,7 @@ from google.genai import types
 from agent_memory_client import MemoryClient
 from agent_memory_client.integrations.google_adk import AgentMemoryMemoryService, AgentMemorySessionService
 from agent_memory_client.sync import SyncMemoryClient
-from tests.integrations.conftest import ModelServer
+from tests.integrations.conftest import ModelServer, mcp_tools
 from tests.integrations.contract import HistoryContract, RecallContract, new_id
 
 APP = "helper"
@@ -45,6 +45,13 @@ EVENTS = [
     event("agent", types.Part(text="Hello Ada"), actions=EventActions(state_delta={"n": 1, "user:name": "Ada", "app:color": "red"})),
     event("user", types.Part(inline_data=types.Blob(data=b"\x89PNG\xff", mime_type="image/png"))),
 ]
+
+
+async def test_gemini_takes_the_schemas_of_the_mcp_tools(server_url: str) -> None:
+    """Its own type refuses every word that function declarations do not know."""
+    for tool in await mcp_tools(server_url):
+        declared = types.FunctionDeclaration(name=tool["name"], parameters=types.Schema.model_validate(tool["inputSchema"]))
+        assert declared.parameters == types.Schema.from_json_schema(json_schema=types.JSONSchema.model_validate(tool["inputSchema"]))
 
 
 class Adk:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.mcp.server import LISTED
+from agent_memory.mcp.server import listed_tools
 from agent_memory.text.prompt_marks import part_heading
 from agent_memory_client.models.features.prompt_options import PromptOptions
 from tests.interfaces.mcp.conftest import Server
@@ -95,12 +95,12 @@ async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Serv
 def test_the_page_names_every_tool() -> None:
     page = (Path(__file__).parents[3] / "docs/clients/mcp.md").read_text("utf-8")
     named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-    assert named == {tool.name for tool in LISTED}
+    assert named == {tool.name for tool in listed_tools("all")}
 
 
 def test_models_are_told_what_each_section_shows() -> None:
-    (schema,) = [tool.input_schema for tool in LISTED if tool.name == "memory_prompt"]
-    sections = schema["$defs"]["PromptOptions"]["properties"]
+    (schema,) = [tool.input_schema for tool in listed_tools("all") if tool.name == "memory_prompt"]
+    sections = schema["properties"]["sections"]["properties"]
     assert {name: shape["description"] for name, shape in sections.items()} == {
         name: field.description for name, field in PromptOptions.model_fields.items()
     }

@@ -1,0 +1,159 @@
+"""Schemas that every client understands, sets of tools, and what models send whatever the schemas say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from mcp.types import Tool as ListedTool
+
+from agent_memory.core.mcp_tools import CHOICES, InvalidArguments, Tool, ToolChoice
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.mcp.server import LISTS_KEPT_MS, listed_tools
+from agent_memory.mcp.tools import TOOLS, chosen_tools
+from tests.interfaces.mcp.conftest import Server
+from tests.support.api import Recorded, serving
+from tests.support.mcp import over_http
+
+Schema = dict[str, Any]
+
+GEMINI = {"type", "format", "description", "enum", "items", "properties", "required", "minimum", "maximum", "default", "anyOf"}
+"""Of the subset of OpenAPI that Gemini's function declarations know, what also strict-mode converters take."""
+ALL = [(choice, tool) for choice in CHOICES for tool in listed_tools(choice)]
+
+
+def parts(schema: Schema) -> Iterator[Schema]:
+    """A schema and all that it holds."""
+    yield schema
+    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
+        yield from parts(part)
+
+
+@pytest.mark.parametrize(("choice", "tool"), ALL, ids=lambda value: value if isinstance(value, str) else value.name)
+def test_arguments_use_only_what_every_client_understands(choice: ToolChoice, tool: ListedTool) -> None:
+    assert tool.input_schema["type"] == "object"
+    for part in parts(tool.input_schema):
+        assert part.keys() <= GEMINI, part
+        assert ("anyOf" in part) != isinstance(part.get("type"), str), part
+        assert part.get("type") in {None, "object", "array", "string", "integer", "number", "boolean"}, part
+        assert ("items" in part) == (part.get("type") == "array"), part
+        assert set(part.get("required", ())) <= part.get("properties", {}).keys(), part
+        assert part.get("format", "date-time") == "date-time", part
+        assert part.get("default", "") is not None, part
+        assert part.get("type") == "string" or "enum" not in part, part
+
+
+def filled(schema: Schema, *, nulls: bool) -> Any:
+    """A value of the required fields alone; or with null for each other one, in objects that may be left out, too."""
+    match schema.get("type"):
+        case "object":
+            required = schema.get("required", ())
+            given = {name: filled(part, nulls=nulls) for name, part in schema.get("properties", {}).items() if name in required}
+            others = {name: part for name, part in schema.get("properties", {}).items() if name not in required} if nulls else {}
+            return given | {name: filled(part, nulls=True) if part.get("properties") else None for name, part in others.items()}
+        case "array":
+            return [filled(schema["items"], nulls=nulls)]
+        case "string":
+            return schema.get("enum", ["2026-03-01T00:00:00Z" if "format" in schema else "2026-03-01"])[0]
+        case kind:
+            return {"integer": 1, "number": 0.5, "boolean": True}[str(kind)]
+
+
+def given(value: Any) -> Any:
+    """The fields of a model that were given, below it, too."""
+    if isinstance(value, list):
+        return [given(item) for item in value]
+    names: set[str] | None = getattr(value, "model_fields_set", None)
+    return value if names is None else {name: given(getattr(value, name)) for name in names}
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_null_for_an_optional_argument_at_any_depth_is_not_given(tool: Tool) -> None:
+    (schema,) = [listed.input_schema for listed in listed_tools("all") if listed.name == tool.name]
+    plain, _ = tool.read(filled(schema, nulls=False), strict=True)
+    with_nulls, ignored = tool.read(filled(schema, nulls=True), strict=True)
+    assert given(with_nulls) == given(plain)
+    assert not ignored
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "meant"),
+    [
+        ("delete_long_term_memories", {"memory_ids": "m1"}, {"memory_ids": ["m1"]}),
+        ("create_long_term_memories", {"memories": "Ada likes tea"}, {"memories": [{"text": "Ada likes tea"}]}),
+        ("create_long_term_memories", {"memories": ["Ada likes tea"]}, {"memories": [{"text": "Ada likes tea"}]}),
+        ("create_long_term_memories", {"memories": {"text": "Tea", "topics": "food"}}, {"memories": [{"text": "Tea", "topics": ["food"]}]}),
+        ("create_long_term_memories", {"memories": '[{"text": "Tea"}]'}, {"memories": [{"text": "Tea"}]}),
+        ("edit_long_term_memory", {"memory_id": "m", "topics": "food"}, {"memory_id": "m", "topics": ["food"]}),
+        ("archival_memory_insert", {"content": "Tea", "tags": "food"}, {"content": "Tea", "tags": ["food"]}),
+        ("save_procedure", {"when_to_use": "Drips", "steps": "Close it"}, {"when_to_use": "Drips", "steps": ["Close it"]}),
+        ("search_long_term_memory", {"text": "x", "user_id": "ada"}, {"text": "x", "user_id": {"eq": "ada"}}),
+        ("search_long_term_memory", {"text": "x", "topics": ["a", "b"]}, {"text": "x", "topics": {"any": ["a", "b"]}}),
+        ("search_long_term_memory", {"text": "x", "topics": {"any": "food"}}, {"text": "x", "topics": {"any": ["food"]}}),
+        ("search_long_term_memory", {"text": "x", "topics": '{"all": ["a"]}'}, {"text": "x", "topics": {"all": ["a"]}}),
+        ("set_working_memory", {"session_id": "s", "data": '{"a": null}'}, {"session_id": "s", "data": {"a": None}}),
+        (
+            "set_working_memory",
+            {"session_id": "s", "long_term_memory_strategy": "summary"},
+            {"session_id": "s", "long_term_memory_strategy": {"strategy": "summary"}},
+        ),
+    ],
+)
+def test_a_text_stands_for_a_list_or_an_object_of_one_text(tool: str, sent: dict[str, Any], meant: dict[str, Any]) -> None:
+    read = [given(TOOLS[tool].read(arguments, strict=True)[0]) for arguments in (sent, meant)]
+    assert read[0] == read[1]
+
+
+def test_a_filter_without_an_operator_is_refused_as_it_would_open_everybodys_memories() -> None:
+    with pytest.raises(InvalidArguments):
+        TOOLS["search_long_term_memory"].read({"text": "x", "user_id": {}}, strict=True)
+
+
+async def test_the_small_set_is_small_and_each_set_holds_the_one_before() -> None:
+    counter = await TokenCounter.open()
+    core, agent, everything = (list(chosen_tools(choice)) for choice in CHOICES)
+    assert len(core) <= 8
+    assert set(core) < set(agent) < set(everything) == set(TOOLS)
+    shown = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed_tools("core")]
+    assert counter.count(json.dumps(shown)) <= 3_000, "all that a model may be told of them"
+
+
+def test_the_lists_are_the_same_bytes_in_every_process() -> None:
+    program = "from agent_memory.mcp.server import listed_tools; print([tool.model_dump_json() for tool in listed_tools('all')])"
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == str([tool.model_dump_json() for tool in listed_tools("all")])
+
+
+async def test_lists_say_how_long_they_may_be_kept(server: Server) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        listed = await session.client.list_tools()
+        assert (listed.ttl_ms, listed.cache_scope) == (LISTS_KEPT_MS, "public")
+
+
+async def test_a_set_of_tools_hides_the_others_and_says_so() -> None:
+    app = create_app(load_settings(MCP_TOOLS="core"), Recorded().runtime)
+    async with serving(app) as url, over_http(f"{url}/mcp") as session:
+        assert [tool.name for tool in (await session.client.list_tools()).tools] == list(chosen_tools("core"))
+        refused = await session.error("compact_long_term_memories")
+        assert refused.startswith("404: there is no tool 'compact_long_term_memories' with MCP_TOOLS=core: use one of ")
+        assert (await session.call("get_current_datetime"))["iso_utc"]
+
+
+async def test_null_arguments_are_taken_over_the_wire(server: Server) -> None:
+    headers = {"accept": "application/json, text/event-stream"}
+    memory = {"text": "Ada likes pears", "user_id": "nulls", "id": None, "topics": None}
+    calls = {"create_long_term_memories": {"memories": [memory]}, "search_long_term_memory": {"text": "pears", "limit": None}}
+    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:
+        for name, arguments in calls.items():
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+            answer = (await client.post("/mcp", json=call)).json()
+            assert not answer["result"].get("isError"), answer
