@@ -35,6 +35,7 @@ from agent_memory.http.middleware.token_scheme import TokenSchemeMiddleware
 from agent_memory.http.operation import OperationTable
 from agent_memory.http.protected_resource import challenge_of, metadata_routes
 from agent_memory.http.routes import ROUTERS
+from agent_memory.http.unserved_apis import UnservedRoutes
 from agent_memory.mcp.lazy import McpDoor
 from agent_memory.runtime import Runtime, open_runtime
 
@@ -130,12 +131,11 @@ def _assembled(
     _add_middleware(app, settings, host)
     if settings.server.docs:
         app.router.routes += pages.pages(app.title, "/openapi.json")
-    if "mem0" in settings.compat.names:
-        routes = [*routes, *mem0.routes()]
-    if "supermemory" in settings.compat.names:
-        routes = [*routes, *supermemory.routes()]
+    compatible = {"mem0": mem0.routes(), "supermemory": supermemory.routes()}
+    routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     # Before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
+    app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
 
 
@@ -169,7 +169,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
         # Before credentials are asked for: browsers send none with the question whether they may ask.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
-    if "mem0" in settings.compat.names:
+    if required or "mem0" in settings.compat.names:
         app.add_middleware(TokenSchemeMiddleware, prefixes=mem0.PREFIXES)
     # Outermost, so that a refusal of any other layer has its id and is counted, too.
     app.add_middleware(RequestMiddleware, timeout=seconds)

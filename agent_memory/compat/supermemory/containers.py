@@ -1,4 +1,4 @@
-"""A container as a whole: what helps to understand what comes into it, and its end."""
+"""A container as a whole: what helps to understand what comes into it, and its end; and the settings of the organization."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 from agent_memory.access.principals import writing
 from agent_memory.compat.supermemory.requests import BulkDelete, DocumentListing
 from agent_memory.compat.supermemory.service import SupermemoryService
-from agent_memory.core.errors import BadInput, NotFound
+from agent_memory.core.errors import BadInput, Forbidden, NotFound
 from agent_memory.extraction.rules import ExtractionRulesService
+from agent_memory.items.service import ItemService, owner_of
+from agent_memory.items.store import ItemOwner
+from agent_memory_client.models import GetItem, PutItem
+
+_SETTINGS_PATH = ["compat", "supermemory"]
+_SETTINGS_KEY = "settings"
 
 
 class ContainerService(SupermemoryService):
@@ -31,6 +37,27 @@ class ContainerService(SupermemoryService):
         rules = await service.get(scope, self._namespace, tag)
         if rules.instructions != (context or None):
             await service.put(scope, self._namespace, tag, rules.model_copy(update={"instructions": context or None}))
+
+    async def settings(self) -> dict[str, Any]:
+        """The settings that were sent: those of the tenant, or of the only user that the caller reaches. Raises Forbidden."""
+        item = await self._services[ItemService].get_item(
+            self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
+        )
+        return {} if item is None else item.value
+
+    async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Store settings beside those that are there, whatever they say; nothing here depends on them. Raises Forbidden."""
+        scope, owner = writing(self._scope), self._settings_owner()
+        value = {**await self.settings(), **changes}
+        await self._services[ItemService].write_items(
+            scope, owner, [PutItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY, value=value, index=False)]
+        )
+        return {"orgId": scope.tenant, "orgSlug": scope.tenant, "updated": changes}
+
+    def _settings_owner(self) -> ItemOwner:
+        if self._scope.agents is not None:
+            raise Forbidden("settings belong to all agents: these credentials are limited to some")
+        return owner_of(self._scope, self._namespace, None)
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
         """Deletes all that is known under a container tag, and its context."""

@@ -32,8 +32,9 @@ def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None, na
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """The text of a document: that of all its parts."""
-    return "\n".join(message.content for message in session.messages)
+    """The text of a document: that of all its parts, each with its role if it is a conversation."""
+    spoken = any(message.role != "user" for message in session.messages)
+    return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
 
 def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:

@@ -69,6 +69,14 @@ class Document(Tagged):
         return said if said is not None and said <= datetime.now(UTC) else None
 
 
+class Conversation(Tagged):
+    """A conversation to take in: all of it, or what came since."""
+
+    conversation_id: Identifier
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)]
+    metadata: Metadata | None = None
+
+
 class DocumentChanges(Tagged):
     """What is to be different about a document."""
 

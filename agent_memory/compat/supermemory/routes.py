@@ -28,6 +28,7 @@ from agent_memory.compat.supermemory.requests import (
     BulkDelete,
     ChangedMemory,
     ContainerChanges,
+    Conversation,
     Document,
     DocumentBatch,
     DocumentChanges,
@@ -250,6 +251,10 @@ async def _change_memory(request: Request, service: ContainerService) -> Any:
     }
 
 
+async def _converse(request: Request, service: ContainerService) -> Any:
+    return await service.converse(Conversation.model_validate(await read_object(request)))
+
+
 async def _forget(request: Request, service: ContainerService) -> Any:
     return {"id": await service.forget(NamedMemory.model_validate(await read_object(request))), "forgotten": True}
 
@@ -343,6 +348,14 @@ async def _namespace_forget_matching(request: Request, service: ContainerService
     return {"count": len(matches), "matches": matches, "errors": []}
 
 
+async def _settings(request: Request, service: ContainerService) -> Any:
+    return await service.settings()
+
+
+async def _change_settings(request: Request, service: ContainerService) -> Any:
+    return await service.change_settings(await read_object(request))
+
+
 async def _not_supported(request: Request, service: ContainerService) -> Any:
     raise NotSupported(f"{request.method} {request.url.path}")
 
@@ -357,9 +370,12 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("GET", "/v3/documents/{name}", _get, "Read a document", None),
     ("PATCH", "/v3/documents/{name}", _change, "Change a document", DocumentChanges),
     ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
+    ("GET", "/v3/settings", _settings, "Read the settings", None),
+    ("PATCH", "/v3/settings", _change_settings, "Store settings, on which nothing here depends", None),
     ("POST", "/v3/search", _search_documents, "Search what was said word for word", Search),
     ("POST", "/v4/search", _search, "Search memories", Search),
     ("POST", "/v4/profile", _profile, "What is stable and what is current", ProfileQuestion),
+    ("POST", "/v4/conversations", _converse, "Take in what is new of a conversation", Conversation),
     ("POST", "/v4/memories", _create, "Store memories as they are", NewMemories),
     ("PATCH", "/v4/memories", _change_memory, "Change a memory", ChangedMemory),
     ("DELETE", "/v4/memories", _forget, "Forget a memory", NamedMemory),
@@ -378,8 +394,8 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),
     ("DELETE", "/ns/{namespace}/memories/semantic", _namespace_forget_matching, "Forget what a sentence means", None),
 )
-_UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/projects/{rest:path}", "/v3/container-tags/{rest:path}",
-                "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
+_UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/settings/{rest:path}", "/v3/projects/{rest:path}",
+                "/v3/container-tags/{rest:path}", "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 

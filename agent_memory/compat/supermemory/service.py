@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agent_memory.access.principals import session_of, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
+from agent_memory.compat.supermemory.conversations import messages_of
 from agent_memory.compat.supermemory.derived_memories import delete_memories_of
 from agent_memory.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
@@ -19,6 +20,7 @@ from agent_memory.compat.supermemory.memories import MemoryOperations
 from agent_memory.compat.supermemory.requests import (
     MAX_PAGE,
     BulkDelete,
+    Conversation,
     Document,
     DocumentBatch,
     DocumentChanges,
@@ -107,6 +109,26 @@ class SupermemoryService(MemoryOperations):
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
         await self._services[OperationService].hasten_session(scope, ref)
         return {"id": ref.session_id, "status": "queued"}
+
+    async def converse(self, conversation: Conversation) -> dict[str, Any]:
+        """Take in what is new of a conversation. It is a document whose parts are its messages, each said by its role."""
+        scope, tags = writing(self._scope), conversation.tags()
+        ref = self._ref(conversation.conversation_id, next(iter(tags), None))
+        existing, _ = await self._read(ref)
+        metadata = conversation.metadata
+        if metadata is None:
+            metadata = metadata_of(stored_metadata(existing)) if existing else {}
+        known = {message.id for message in existing.messages} if existing else set[str]()
+        sent = messages_of(conversation.messages, {**metadata, **({TAGS: tags[1:]} if tags[1:] else {})})
+        new = [message for message in sent if message["id"] not in known]
+        answer = {"id": ref.session_id, "conversationId": ref.session_id}
+        if existing and not new:
+            return {**answer, "status": (await self._statuses([existing]))[0]}
+        body = AppendMessagesRequest.model_validate(
+            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": new, "context_window_max": WHOLE_WINDOW}
+        )
+        await self._services[SessionService].append(scope, ref.session_id, body)
+        return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch) -> dict[str, Any]:
         """Takes documents in one after the other; those that do not fit are told and do not hinder the others."""

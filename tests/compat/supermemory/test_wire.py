@@ -252,7 +252,8 @@ async def test_a_memory_is_read_with_its_document(api: httpx.AsyncClient, tag: s
         ("GET", "/ns/x/profile/buckets"),
         ("POST", "/v4/memories/list"),
         ("GET", "/v3/container-tags/list"),
-        ("POST", "/v4/conversations"),
+        ("PUT", "/v3/settings"),
+        ("POST", "/v3/settings/reset"),
     ],
 )
 async def test_what_is_not_here_says_so(api: httpx.AsyncClient, method: str, path: str) -> None:

@@ -1,0 +1,49 @@
+"""Paths of a compatible API that is off say which setting serves them; all other unknown paths do not."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from starlette.routing import Route
+
+from agent_memory.compat.mem0 import routes as mem0
+from agent_memory.compat.supermemory import routes as supermemory
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+
+PATHS = {
+    name: sorted({re.sub(r"\{[^}]*\}", "x", route.path) for route in module.routes() if isinstance(route, Route)})
+    for name, module in (("mem0", mem0), ("supermemory", supermemory))
+}
+
+
+def client_of(apis: str) -> httpx.AsyncClient:
+    app = create_app(load_settings(MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", COMPAT_APIS=apis))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+
+
+@pytest.mark.parametrize(("apis", "off"), [("", "mem0"), ("", "supermemory"), ("supermemory", "mem0"), ("mem0", "supermemory")])
+async def test_a_path_of_an_api_that_is_off_names_the_setting(apis: str, off: str) -> None:
+    async with client_of(apis) as client:
+        for path in set(PATHS[off]) - set(PATHS.get(apis, ())):
+            for method in ("GET", "POST", "DELETE"):
+                answer = await client.request(method, path)
+                assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (method, path)
+                assert f"COMPAT_APIS={off}" in answer.json()["detail"], (method, path)
+
+
+async def test_an_unknown_path_under_a_foreign_version_names_every_api_that_is_off() -> None:
+    async with client_of("") as client:
+        for path in ("/v2/unknown", "/v3/unknown"):
+            assert "COMPAT_APIS=mem0 or COMPAT_APIS=supermemory" in (await client.get(path)).json()["detail"]
+    async with client_of("mem0,supermemory") as client:
+        assert (await client.get("/v3/unknown")).json()["detail"] == "Not Found"
+
+
+async def test_an_unknown_path_of_ours_names_no_setting() -> None:
+    async with client_of("") as client:
+        for path in ("/v1/unknown", "/unknown", "/v10/documents"):
+            assert (await client.get(path)).json() == {"detail": "Not Found", "code": "not_found"}
+        assert (await client.post("/v1/health")).status_code == 405
