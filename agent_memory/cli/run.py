@@ -25,7 +25,7 @@ from agent_memory.core.settings import Settings, load_settings
 from agent_memory.core.settings.renamed import ending_settings, unread_variables
 from agent_memory.embedded.server import embedded_redis
 from agent_memory.http.app import create_app, create_mcp_app
-from agent_memory.http.draining import Draining
+from agent_memory.http.draining import Draining, turn_away
 from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.storage.keyspace import Keys
@@ -189,6 +189,8 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
+        self.listeners: list[socket.socket] = []
+        """Names of the listening sockets that stay open until all connections in their queues have an answer."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -197,6 +199,11 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self.answers.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(turn_away(self.listeners))
+            await super().shutdown(sockets=sockets)
 
 
 class _HttpServer:
@@ -231,7 +238,8 @@ class _HttpServer:
     async def run(self) -> None:
         """Serves until `stop`."""
         assert self._uvicorn is not None
-        # uvicorn closes them when it is told to stop, which ends their address: from then on callers are turned away by the kernel.
+        # uvicorn closes them when it is told to stop; the address ends with the last name of each.
+        self._uvicorn.listeners = [listener.dup() for listener in self._listeners]
         names = [name for listener in self._listeners for name in (listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
         await self._uvicorn.serve(sockets=names)
 

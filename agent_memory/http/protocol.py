@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from agent_memory.core.errors import AgentMemoryError, RequestTimeout, TooLarge
 from agent_memory.core.settings import Settings
+from agent_memory.http.draining import LINGER_SECONDS, last_answer
 from agent_memory.http.errors import render
 from agent_memory.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
 
@@ -85,6 +86,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._bytes_beside_body = 0  # since the last piece of a body
         self._timer: asyncio.TimerHandle | None = None
+        self._has_ended = False  # the last answer was written; what still comes is ignored
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio.Protocol. Whoever connects and says nothing is as one who has been answered and says nothing more."""
@@ -99,6 +101,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
+        if self._has_ended:
+            return
         self._bytes_beside_body += len(data)
         super().data_received(data)
         if self._receiving:
@@ -141,15 +145,18 @@ class Connection(HttpToolsProtocol):
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """Closes a connection on which nothing is asked, after so many turns of the loop in which that could have come in."""
-        if self.transport.is_closing():
+        """Ends a connection on which nothing is asked, after so many turns of the loop in which that could have come in."""
+        if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
             super().shutdown()
         elif turns and not self._receiving:
             self.loop.call_soon(self._close_when_idle, turns - 1)
         elif not self._receiving:
-            self.transport.close()
+            self._has_ended = True
+            self.transport.write(last_answer())
+            self.transport.write_eof()
+            self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def _is_working(self) -> bool:
         """Whether the application has a request that is not answered."""

@@ -239,6 +239,7 @@ def test_after_sigterm_open_and_new_connections_are_answered_once_more_and_then_
     wait_for(told, "the last answers")
     assert known.get() == (200, True)
     assert known.ended()
+    assert silent.answer() == (503, True), "what it would have asked at this moment has an answer"
     assert silent.ended(), "closed at the end, not reset"
     assert serve.end() == 0
     assert refuses(serve.port)
@@ -256,6 +257,19 @@ def test_a_request_that_is_on_its_way_when_the_time_is_over_is_answered(tmp_path
     for caller in (known, late):
         caller.send(b"st: x\r\n\r\n")
         assert caller.answer() == (200, True)
+        assert caller.ended()
+    assert serve.end() == 0
+
+
+def test_request_that_crosses_the_end_of_its_connection_is_answered_and_not_reset(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="0")
+    known, fresh = Caller(serve.port), Caller(serve.port)
+    assert known.get() == (200, False)
+    serve.process.send_signal(signal.SIGTERM)
+    for caller in (known, fresh):
+        caller.connection.recv(1, socket.MSG_PEEK)  # The server has ended it; what is sent now was on its way.
+        caller.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert caller.answer() == (503, True)
         assert caller.ended()
     assert serve.end() == 0
 
