@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ from starlette.types import Receive, Scope
 
 from agent_memory.core.errors import BadInput
 from agent_memory.core.input.bounds import MAX_LIST_ITEMS, check_lists
+from agent_memory.core.input.lone_surrogates import repair_json
 from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields
-from agent_memory.http.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
-
-# Larger bodies that are not JSON are refused without a look at why.
-_MAX_EXPLAINED_BYTES = 256 * 1024
+from agent_memory.core.notices import add_notice
+from agent_memory.http.errors import BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
 
 
 class RawBody(bytes):
@@ -46,25 +44,36 @@ class BodyReader:
         except UnknownFields as refused:
             raise unknown(refused, "body") from None
         except ValidationError as error:
-            raise self._refusal(body, error) from None
+            if (repaired := self._repaired(body, error)) is None:
+                raise _refusal(error) from None
+        return self.parse(repaired, strict=strict)
 
-    def _refusal(self, body: bytes, error: ValidationError) -> RequestValidationError:
-        if error.error_count() == 1 and (problem := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
-            return self._refusal_of_syntax(body, str(problem["msg"]).removeprefix("Invalid JSON: "))
-        return invalid(error, "body")
+    def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
+        """The body without lone surrogates, if these are what keeps it from being JSON. Raises RequestValidationError for ids with one."""
+        if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
+            return None
+        repaired = repair_json(body)
+        if repaired is None:
+            return None
+        try:
+            self._type.validate_python(repaired.sent)
+        except ValidationError as refused:
+            if any(problem["type"] == "string_surrogates" for problem in refused.errors(include_input=False, include_context=False)):
+                raise invalid(refused, "body") from None
+        add_notice(repaired.notice)
+        return repaired.body
 
-    def _refusal_of_syntax(self, body: bytes, reason: str) -> RequestValidationError:
-        """For a body that is not JSON. Python's parser lets lone surrogates through: then the model can say which field has them."""
-        if len(body) <= _MAX_EXPLAINED_BYTES and ("hex escape" in reason or "surrogate" in reason):
-            try:
-                self._type.validate_python(json.loads(body))
-            except ValidationError as error:
-                few = error.error_count() <= MAX_PROBLEMS
-                if few and any(problem["type"] == "string_surrogates" for problem in error.errors(include_input=False)):
-                    return invalid(error, "body")
-            except (ValueError, RecursionError):
-                pass
-        return broken_json(reason)
+
+def _refusal(error: ValidationError) -> RequestValidationError:
+    reason = _syntax_error(error)
+    return invalid(error, "body") if reason is None else broken_json(reason)
+
+
+def _syntax_error(error: ValidationError) -> str | None:
+    """Why a body is no JSON, as the parser says it; None for one that is."""
+    if error.error_count() == 1 and (problem := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
+        return str(problem["msg"]).removeprefix("Invalid JSON: ")
+    return None
 
 
 def _check_lists(body: bytes) -> None:
@@ -124,12 +133,16 @@ def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The body of a request, a JSON object. Raises BadInput for anything else."""
+    """The body of a request, a JSON object, possibly with lone surrogates. Raises BadInput for anything else."""
     body = await read_body(request.scope, request.receive)
     try:
         value = from_json(body)
     except ValueError:
-        raise BadInput("must be valid JSON", field="body") from None
+        repaired = repair_json(body)
+        if repaired is None:
+            raise BadInput("must be valid JSON", field="body") from None
+        add_notice(repaired.notice)
+        value = repaired.sent
     if not isinstance(value, dict):
         raise BadInput("must be an object", field="body")
     return value

@@ -18,10 +18,12 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.core.input.unknown_fields import shown
+from agent_memory.core.notices import collecting_notices
 from agent_memory.http.arguments import ArgumentReader
 from agent_memory.http.body import RawBody
 from agent_memory.http.dependencies import scope_of
 from agent_memory.http.idempotency import answered_once, key_of
+from agent_memory.http.responses import add_notices
 
 ARGUMENTS = "agent_memory.arguments"
 """Where an ASGI scope holds the arguments of the operation that runs."""
@@ -52,20 +54,24 @@ class Operation(APIRoute):
     async def respond(self, request: Request) -> Response:
         """The response to a request whose scope has the path's parameters. Raises what ArgumentReader.read and the endpoint raise."""
         scope = request.scope
-        arguments, body, ignored = await self._arguments.read(request)
-        scope[ARGUMENTS] = arguments
-        response = scope[ANSWER] = await self._answer(scope, arguments, body)
+        with collecting_notices() as notices:
+            arguments, body, ignored = await self._arguments.read(request)
+            scope[ARGUMENTS] = arguments
+            response = scope[ANSWER] = await self._answer(scope, arguments, body, notices)
         if ignored:
             response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", shown(ignored).encode())]
         return response
 
-    async def _answer(self, scope: Scope, arguments: dict[str, Any], body: bytes) -> Response:
+    async def _answer(self, scope: Scope, arguments: dict[str, Any], body: bytes, notices: list[str]) -> Response:
+        async def answer() -> Response:
+            return add_notices(await self.endpoint(**arguments), notices)
+
         key = key_of(scope)
         if key is None or "services" not in arguments:
-            return await self.endpoint(**arguments)
+            return await answer()
         body = next((value for value in arguments.values() if isinstance(value, RawBody)), body)
         services, caller_scope, keeps = arguments["services"], arguments["scope"], self._keeps_answers
-        return await answered_once(services, caller_scope, key, scope, body, lambda: self.endpoint(**arguments), keeps=keeps)
+        return await answered_once(services, caller_scope, key, scope, body, answer, keeps=keeps)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self.respond(Request(scope, receive))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.types import Receive, Scope, Send
 
+from agent_memory.core.notices import with_notices
 from agent_memory.core.plain_json import plain_json
 from agent_memory.mcp.paths import DEADLINE
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
@@ -66,6 +67,18 @@ class PagedResponse(StreamingResponse):
             if self._deadline is not None and seconds is not None:
                 self._deadline.reschedule(loop.time() + seconds)
             yield piece
+
+
+def add_notices(response: Response, notices: list[str]) -> Response:
+    """The response, whose body also shows these notices where it is a JSON object."""
+    if not notices or response.media_type != "application/json" or isinstance(response, StreamingResponse):
+        return response
+    body = from_json(bytes(response.body))
+    if isinstance(body, dict):
+        response.body = to_json(with_notices(cast("dict[str, Any]", body), notices))
+        response.raw_headers = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
+        response.raw_headers.append((b"content-length", b"%d" % len(response.body)))
+    return response
 
 
 def etag(version: int) -> tuple[bytes, bytes]:

@@ -7,14 +7,15 @@ from numpy.typing import ArrayLike
 
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.llm.base import Vectors
+from agent_memory.text.cleaning.control_characters import plain_text
 
 BLANK = "."
 """What is embedded in place of a blank text: models refuse nothing at all, or answer it with NaN."""
 
 
 def clean_text(text: str) -> str:
-    """`text` without lone surrogates (no UTF-8, so no request, can hold them) and never blank."""
-    return text.encode("utf-8", "replace").decode("utf-8").strip() or BLANK
+    """`text` without control characters and lone surrogates (no UTF-8, so no request, can hold them) and never blank."""
+    return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int, model: str) -> Vectors:

@@ -25,11 +25,12 @@ from starlette.types import Scope as AsgiScope
 
 from agent_memory.access.exposure import is_loopback
 from agent_memory.core.errors import Unavailable
+from agent_memory.core.input.lone_surrogates import repair_json
 from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.mcp.paths import DEADLINE, namespace_in, routes_of
-from agent_memory.mcp.server import build_server
+from agent_memory.mcp.server import REPAIRED, build_server
 from agent_memory.runtime import Runtime
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
@@ -91,7 +92,7 @@ class McpHttp:
         """Answers one request of streamable HTTP."""
         if self._manager is None:
             raise Unavailable("the server is starting")
-        await self._manager.handle_request(scope, receive, _without_echo(send))
+        await self._manager.handle_request(scope, self._repairing(scope, receive), _without_echo(send))
 
     async def _stream(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         server = self._server
@@ -123,7 +124,28 @@ class McpHttp:
 
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self._name_owner(scope)
-        await self._sse.handle_post_message(scope, receive, send)
+        await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
+
+    def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
+        """`receive` of a body that comes in one piece, with what is no Unicode in it replaced: the SDK would refuse it."""
+        most = self._settings.server.max_body_bytes
+
+        async def receive_repaired() -> Message:
+            pieces: list[bytes] = []
+            more = True
+            while more and sum(map(len, pieces)) <= most:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return message
+                pieces.append(message.get("body", b""))
+                more = message.get("more_body", False)
+            body = b"".join(pieces)
+            if not more and (repaired := repair_json(body)) is not None:
+                scope[REPAIRED] = repaired
+                body = repaired.body
+            return {"type": "http.request", "body": body, "more_body": more}
+
+        return receive_repaired
 
 
 def _without_echo(send: Send) -> Send:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from agent_memory.access.credentials import Authenticator
 from agent_memory.access.principals import EVERYBODY, scope_of
 from agent_memory.core.errors import StartupError
+from agent_memory.core.input.lone_surrogates import repair_json
 from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.settings import Settings
 from agent_memory.mcp.server import build_server
@@ -84,7 +85,8 @@ class _Lines:
         # Not sys.stdin, whose lock the interpreter wants when it ends.
         with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed, nobody reads on
             for line in stdin:
-                self._put(line.decode("utf-8", "replace"))
+                repaired = repair_json(line)
+                self._put((line if repaired is None else repaired.body + b"\n").decode("utf-8", "replace"))
             self._put(None)
 
     def _put(self, line: str | None) -> None:

@@ -13,6 +13,7 @@ import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.prompt_marks import HASHES, UNSEEN
 
 _TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
@@ -37,7 +38,8 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """A text that imitates no frame; the same where it does not."""
+    """A text without control characters that imitates no frame; the same where it does not."""
+    text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
         return text
@@ -48,7 +50,7 @@ def escape_frames(text: str) -> str:
 @lru_cache(maxsize=2048)
 def one_line(text: str) -> str:
     """A text on one line, in which no frame begins or ends."""
-    return escape_frames(" ".join(text.split()))
+    return escape_frames(" ".join(plain_text(text).split()))
 
 
 def shown_id(memory_id: str) -> str:

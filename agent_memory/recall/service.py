@@ -37,6 +37,7 @@ from agent_memory.recall.token_budget import (
     TokenBudget,
 )
 from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
 
 
@@ -173,6 +174,8 @@ class RecallService:
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
     """What a request asks for, its own user and namespace being the session's. Raises BadInput when the session names others."""
+    if (query := plain_text(body.query)) != body.query:
+        body = body.model_copy(update={"query": query})
     session = body.session
     if session is not None and (body.user_id or body.namespace or body.agent_id):
         names = ("user_id", "namespace", "agent_id")

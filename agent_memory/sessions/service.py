@@ -43,6 +43,7 @@ from agent_memory_client.models import (
     SessionListResponse,
     UpdateWorkingMemory,
     WorkingMemoryResponse,
+    is_blank,
 )
 
 # How many times as many messages as were asked for are looked at for the calls that they answer.
@@ -406,7 +407,7 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 def _is_promoted(message: MemoryMessage) -> bool:
     """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
-    return message.discrete_memory_extracted == "f" and bool(message.content) and not message.content.isspace()
+    return message.discrete_memory_extracted == "f" and not is_blank(message.content)
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from agent_memory.text.blocked_phrases import Blocklist
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.memory_requests import memory_request
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
@@ -48,7 +49,12 @@ class StatementFilter:
 
     def clean(self, text: str) -> str:
         """A text without secrets."""
-        return redact(text) if self.redacts else text
+        if not self.redacts:
+            return text
+        # Between the colors of a terminal no secret is recognized: a text that has both loses both.
+        plain = plain_text(text)
+        redacted = redact(plain)
+        return text if redacted == plain else redacted
 
 
 def memorable(content: str, role: str) -> str | None:

@@ -16,6 +16,7 @@ from string import ascii_letters, digits
 
 import Stemmer
 
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 
 VERSION = 2
@@ -67,7 +68,8 @@ _stemmer = Stemmer.Stemmer("english", 20000)
 
 
 def fold(text: str) -> str:
-    """Case-folded text with the accents of alphabetic scripts removed ("Café" and "cafe" are one word)."""
+    """Case-folded text with the accents of alphabetic scripts removed ("Café" and "cafe" are one word), without control characters."""
+    text = plain_text(text)
     if text.isascii():
         return text.lower()
     decomposed = _COMBINING.sub("", unicodedata.normalize("NFKD", text).casefold())

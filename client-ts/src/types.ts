@@ -4,6 +4,8 @@
 export interface AckResponse {
   /** `ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the background. */
   status: string;
+  /** What was done otherwise than asked, in words; left out when nothing was. */
+  notices?: string[] | null;
 }
 
 /** For whom a block is meant (None: everybody) and how important it is (0 to 1). */
@@ -98,6 +100,8 @@ export interface AppendMessagesResponse {
    * `searchable` by meaning; null without `wait`.
    */
   reached?: "stored" | "promoted" | "searchable" | null;
+  /** What was done otherwise than asked, in words; left out when nothing was. */
+  notices?: string[] | null;
 }
 
 /** Sound, in base64. */
@@ -2845,6 +2849,8 @@ export interface WorkingMemoryResponse {
   context_percentage_total_used?: number | null;
   /** How near it is to being summarized, from 0 to 100; null unless a model or a window was named. */
   context_percentage_until_summarization?: number | null;
+  /** What was done otherwise than asked, in words; left out when nothing was. */
+  notices?: string[] | null;
 }
 
 /** Every operation: what it takes in its path, query and body, and what it answers. */

@@ -16,6 +16,8 @@ from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
 from tests.integrations.conftest import NOBODY
 
 HOSTILE = ["*", "{}", "@t:{*}", "a|b", " ", "é", "\U0001f600", "%2F", "'\"\\", "a-b.c:d"]
+ODD_TEXTS = ["\x1b[31mFAILED\x1b[0m", "page 1\x0cpage 2", "a\x00b", "\x00", "\u200b", "  ", "x" * 70_000]
+HALF_AN_EMOJI = "half \ud83d"
 REFUSED = ["", "a/b", "..", "\x00", "x" * 2000]
 
 
@@ -44,6 +46,10 @@ class HistoryContract(ABC):
     @abstractmethod
     async def clear(self, history: Any) -> None: ...
 
+    @abstractmethod
+    def say(self, text: str) -> Any:
+        """What the user says, as a message of the framework."""
+
     def shown(self, messages: Sequence[Any]) -> Any:
         """What is compared."""
         return list(messages)
@@ -60,6 +66,14 @@ class HistoryContract(ABC):
         assert await self.get(history) == []
         await self.add(history, self.messages[:1])
         assert self.shown(await self.get(history)) == self.shown(self.messages[:1])
+
+    async def test_any_text_is_taken_and_comes_back(self, client: MemoryClient) -> None:
+        history = self.make(client, new_id(), new_id())
+        messages = [self.say(text) for text in ODD_TEXTS]
+        await self.add(history, messages)
+        assert self.shown(await self.get(history)) == self.shown(messages)
+        await self.add(history, [self.say(HALF_AN_EMOJI)])
+        assert len(await self.get(history)) == len(messages) + 1
 
     async def test_users_never_meet(self, client: MemoryClient) -> None:
         session, ada, bo = new_id(), new_id(), new_id()

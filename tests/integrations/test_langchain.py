@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.chat_history import InMemoryChatMessageHistory
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 
 from agent_memory_client import ClientMemoryRecord, MemoryClient
@@ -16,6 +17,7 @@ from agent_memory_client.errors import MemoryUnavailableError
 from agent_memory_client.integrations.langchain import AgentMemoryChatMessageHistory, AgentMemoryRetriever, get_memory_tools
 from agent_memory_client.sync import SyncMemoryClient
 from tests.integrations.conftest import NOBODY, ModelServer
+from tests.integrations.contract import HALF_AN_EMOJI, ODD_TEXTS
 
 MESSAGES: list[BaseMessage] = [
     SystemMessage("be brief"),
@@ -41,6 +43,18 @@ def test_a_history_keeps_every_message(blocking: SyncMemoryClient) -> None:
     assert AgentMemoryChatMessageHistory(history.session_id, blocking, user_id=new_id()).messages == []
     history.clear()
     assert history.messages == []
+
+
+def test_any_text_is_taken_as_langchain_s_own_history_takes_it(blocking: SyncMemoryClient) -> None:
+    ours, theirs = AgentMemoryChatMessageHistory(new_id(), blocking, user_id=new_id()), InMemoryChatMessageHistory()
+    messages = [HumanMessage(text) for text in ODD_TEXTS]
+    messages += [ToolMessage(text, tool_call_id=text) for text in ODD_TEXTS]
+    messages += [ChatMessage(text, role=role) for text in ODD_TEXTS[:2] for role in ("critic\n\x1b[1m", "r" * 100, "")]
+    for history in (ours, theirs):
+        history.add_messages(messages)
+    assert ours.messages == theirs.messages
+    ours.add_messages([HumanMessage(HALF_AN_EMOJI)])
+    assert ours.messages[-1].content == HALF_AN_EMOJI.replace("\ud83d", "\ufffd")
 
 
 async def test_a_history_is_awaited(client: MemoryClient, blocking: SyncMemoryClient) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
-from agents.memory import Session, SessionSettings
+from agents.memory import Session, SessionSettings, SQLiteSession
 from agents.strict_schema import ensure_strict_json_schema
 from openai import AsyncOpenAI
 
@@ -21,6 +21,7 @@ from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
 from agent_memory_client.integrations.openai_agents import AgentMemorySession, get_memory_tools, memory_filter
 from agent_memory_client.sync import SyncMemoryClient
 from tests.integrations.conftest import NOBODY, ModelServer, mcp_tools
+from tests.integrations.contract import HALF_AN_EMOJI, ODD_TEXTS
 
 ITEMS: list[dict[str, Any]] = [
     {"role": "user", "content": "I am Ada."},
@@ -85,6 +86,24 @@ async def test_every_item_comes_back_as_it_went_in(client: MemoryClient) -> None
     assert await session.get_items() == []
     await session.add_items(ITEMS[:1])
     assert await session.get_items() == ITEMS[:1]
+
+
+async def test_any_text_is_taken_as_the_sdk_s_own_session_takes_it(client: MemoryClient) -> None:
+    ours, theirs = AgentMemorySession(new_id(), client, user_id=new_id()), SQLiteSession(new_id())
+    items: list[Any] = []
+    for text in [*ODD_TEXTS, HALF_AN_EMOJI]:
+        items += [
+            {"role": "user", "content": text},
+            {"role": "user", "content": [{"type": "input_text", "text": text}]},
+            {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": json.dumps({text: text})},
+            {"type": "function_call_output", "call_id": "c1", "output": text},
+        ]
+    for session in (ours, theirs):
+        await session.add_items(items)
+    kept = await theirs.get_items()
+    assert (await ours.get_items())[:-4] == kept[:-4]
+    assert (await ours.get_items())[-1]["output"] == HALF_AN_EMOJI.replace("\ud83d", "\ufffd")
+    assert len(await ours.get_items()) == len(kept)
 
 
 def test_a_blocking_client_serves_every_event_loop(blocking: SyncMemoryClient, model: ModelServer) -> None:

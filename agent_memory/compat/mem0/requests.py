@@ -11,6 +11,7 @@ from agent_memory.core.clock import stated_date
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models._types import FreeText
 
 APP = "mem0_app_id"
 """The key of the metadata under which the app is kept."""
@@ -44,8 +45,8 @@ class Message(BaseModel):
     """A message. Of a content that has parts, the texts are kept; `dropped` names the types of the other parts."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
-    content: str = ""
-    name: Annotated[str, Field(max_length=256)] | None = None
+    content: FreeText = ""
+    name: Annotated[FreeText, Field(max_length=256)] | None = None
     dropped: list[str] = Field(default_factory=list[str], exclude=True)
 
     @model_validator(mode="before")
@@ -187,6 +188,6 @@ class ListRequest(Entities):
 class SearchBody(ListRequest):
     """What to search for."""
 
-    query: Annotated[str, Field(min_length=1)]
+    query: Annotated[FreeText, Field(min_length=1)]
     threshold: float | None = None
     reference_date: Instant | None = None

@@ -17,9 +17,10 @@ from agent_memory.compat.mem0.profiles import Mem0Profiles
 from agent_memory.compat.mem0.requests import AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.compat.mem0.service import Mem0Service
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
+from agent_memory.core.notices import collecting_notices
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
-from agent_memory.http.responses import JsonResponse
+from agent_memory.http.responses import JsonResponse, add_notices
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
             "/v1/summary", "/v1/feedback", "/v1/event", "/v2/profiles", "/api/v1/")  # fmt: skip
@@ -36,7 +37,8 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             service = Mem0Service(runtime_of(request), scope_of(request))
-            return JsonResponse(await handler(request, service))
+            with collecting_notices() as notices:
+                return add_notices(JsonResponse(await handler(request, service)), notices)
         except ValidationError as error:
             return _error_answer(bad_input(error))
         except AgentMemoryError as error:

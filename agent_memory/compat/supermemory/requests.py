@@ -11,11 +11,12 @@ from pydantic.alias_generators import to_camel
 from agent_memory.core.clock import stated_date
 from agent_memory.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models._types import FreeText
 
 MAX_PAGE = 100
 _NOT_DONE_HERE = ("filepath", "group")
-Metadata = dict[str, str | int | float | bool | list[str]]
-Context = Annotated[str, Field(max_length=1_500)]
+Metadata = dict[FreeText, FreeText | int | float | bool | list[FreeText]]
+Context = Annotated[FreeText, Field(max_length=1_500)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
 Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
@@ -50,7 +51,7 @@ class Tagged(Body):
 class Document(Tagged):
     """A document to take in: one text."""
 
-    content: Annotated[str, Field(min_length=1)]
+    content: Annotated[FreeText, Field(min_length=1)]
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
     date: Instant | None = None
@@ -80,7 +81,7 @@ class Conversation(Tagged):
 class DocumentChanges(Tagged):
     """What is to be different about a document."""
 
-    content: Annotated[str, Field(min_length=1)] | None = None
+    content: Annotated[FreeText, Field(min_length=1)] | None = None
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
     supporting_context: Context | None = None
@@ -138,7 +139,7 @@ class BulkDelete(Body):
 class Search(Tagged):
     """What to search for among memories, or among what was said word for word (`documents`), or both (`hybrid`)."""
 
-    q: Annotated[str, Field(min_length=1)]
+    q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10
     threshold: Threshold | None = None
     chunk_threshold: Threshold | None = None
@@ -153,7 +154,7 @@ class Search(Tagged):
 class ProfileQuestion(Tagged):
     """Whose profile is asked for, and what to find beside it."""
 
-    q: str | None = None
+    q: FreeText | None = None
     threshold: Threshold | None = None
     filters: Filters | None = None
     filter: Filters | None = None
@@ -163,7 +164,7 @@ class ProfileQuestion(Tagged):
 class NewMemory(Body):
     """A memory to store as it is."""
 
-    content: Annotated[str, Field(min_length=1)]
+    content: Annotated[FreeText, Field(min_length=1)]
     metadata: Metadata | None = None
 
 
@@ -183,8 +184,8 @@ class NamedMemory(Tagged):
     """A memory by its id, or by its exact text."""
 
     id: OptionalIdentifier = None
-    content: str | None = None
-    reason: str | None = None
+    content: FreeText | None = None
+    reason: FreeText | None = None
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -196,7 +197,7 @@ class NamedMemory(Tagged):
 class ChangedMemory(NamedMemory):
     """A new version of a memory."""
 
-    new_content: Annotated[str, Field(min_length=1)]
+    new_content: Annotated[FreeText, Field(min_length=1)]
     metadata: Metadata | None = None
     forget_after: Instant | None = None
     temporal_context: TemporalContext | None = None

@@ -20,9 +20,10 @@ from agent_memory.memories.search.recency import TIEBREAK, Age, RecencyWeights, 
 from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.storage.search import filters, syntax
 from agent_memory.text import terms as analysis
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.stemming.foreign import is_in_other_script
 from agent_memory.text.time_expressions import Span, beside, named_time, zone_of
-from agent_memory_client.models import SearchModeEnum, SearchRequest
+from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class QueryBuilder:
         request, notices = self._bounded(request)
         where = filters.where(scope, request)
         clause, history = filters.clauses(scope, request, where)
-        text = (request.text or "").strip()
+        text = request.text or ""
         span = span_of(request, text)
         depth = depth_of(request, paged=paged)
         if not text:
@@ -198,7 +199,10 @@ class QueryBuilder:
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
         """The request with as much of its query as is read, and a notice when that is not all of it."""
-        most, text = self._settings.limits.query_bytes, (request.text or "").strip()
+        text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
+        if text != (request.text or ""):
+            request = request.model_copy(update={"text": text})
+        most = self._settings.limits.query_bytes
         # No character takes more than four bytes.
         if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
             return request, []

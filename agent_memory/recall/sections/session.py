@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
 from agent_memory.core.settings import Settings
@@ -16,6 +16,7 @@ from agent_memory.sessions.codec import PromptTurn, SessionTurns
 from agent_memory.sessions.service import fitting
 from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.prompt_marks import SUMMARY_HEAD
 from agent_memory_client.models import MemoryPromptRequest
 
@@ -154,13 +155,19 @@ class FittedWindow:
 
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
     """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
-    message = text_message("user" if turn.role == "user" else "assistant", turn.content)
+    message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):
         message["original_role"] = turn.role
     if (beside := turn.beside) is not None:
         if "p" in beside:
-            message["content_parts"] = beside["p"]
+            message["content_parts"] = [_plain_part(part) for part in beside["p"]]
         if "n" in beside:
             message["no_content"] = beside["n"]
         message = {**beside.get("f", {}), **message}
     return message
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, dict) and isinstance(text := cast("dict[str, Any]", part).get("text"), str):
+        return {**part, "text": plain_text(text)}
+    return part

@@ -49,11 +49,14 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """The body of `call` in UTF-8. Raises MemoryValidationError for what JSON or UTF-8 cannot say."""
+    """The body of `call` in UTF-8. Raises MemoryValidationError for what JSON cannot say."""
     if call.json is None:
         return call.lines
     try:
         return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        # The server replaces lone surrogates in texts, and says so; as escapes they reach it.
+        return json.dumps(call.json, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 

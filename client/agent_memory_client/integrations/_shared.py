@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
-from agent_memory_client._wire.requests import MessageWait
+from agent_memory_client._wire.requests import MessageWait, validation_error
 from agent_memory_client.errors import MemoryNotFoundError, MemoryUnavailableError, MemoryValidationError
 from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import MAX_APPENDED_MESSAGES, MemoryMessage, MemoryRecordResult, WorkingMemory
+from agent_memory_client.models import (
+    MAX_APPENDED_MESSAGES,
+    MAX_ROLE_CHARS,
+    Identifier,
+    MemoryMessage,
+    MemoryRecordResult,
+    WorkingMemory,
+    is_blank,
+)
 from agent_memory_client.sync import SyncMemoryClient
 
 NEVER_SUMMARIZED = 2**53 - 1
 """A context window (tokens) that no session fills: a framework gets back all that it added."""
+_ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
@@ -182,7 +194,7 @@ class Recall(EitherClient):
 
     def lines(self, said: str) -> str:
         """What to put into a model's instructions beside what the user said; "" when nothing fits."""
-        if not said.strip():
+        if is_blank(said):
             return ""
         try:
             return _lines(self._render(self.blocking, said))
@@ -193,7 +205,7 @@ class Recall(EitherClient):
 
     async def alines(self, said: str) -> str:
         """As `lines`."""
-        if not said.strip():
+        if is_blank(said):
             return ""
         try:
             return _lines(await self.awaited(lambda client: self._render(client, said)))
@@ -250,12 +262,33 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """A message of what was said, with the framework's own as the field that `raw` names."""
+    """A message of what was said, with the framework's own as the field that `raw` names.
+
+    Takes any role, text and id that a framework has. Raises MemoryValidationError for what JSON cannot say.
+    """
     fields = {name: value for name, value in more.items() if value is not None}
-    return MemoryMessage.model_validate({"role": role, "content": text if text.strip() else None, **fields, raw[0]: raw[1]})
+    if "id" in fields:
+        fields["id"] = our_id(fields["id"])
+    said = {"role": _our_role(role), "content": None if is_blank(text) else text}
+    try:
+        return MemoryMessage.model_validate({**said, **fields, raw[0]: raw[1]})
+    except ValidationError as error:
+        raise validation_error(error) from error
 
 
-def tool_call(call_id: str | None, name: str, arguments: str) -> dict[str, Any]:
+def our_id(framework_id: str) -> str:
+    """A framework's id of a message as ours: the same, or a digest of one that ours cannot be."""
+    try:
+        return _ID.validate_python(framework_id)
+    except ValidationError:
+        return hashlib.blake2b(framework_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _our_role(role: str) -> str:
+    return "".join(letter for letter in role if letter.isprintable())[:MAX_ROLE_CHARS].strip() or "user"
+
+
+def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
     """A call of a tool as chat APIs have it; `arguments` are JSON."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 

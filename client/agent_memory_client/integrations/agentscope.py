@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agent_memory_client.errors import MemoryClientError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, our_message, raw_of, tool_call
+from agent_memory_client.integrations._shared import Recall, SessionMessages, our_id, our_message, raw_of, tool_call
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage
 from agent_memory_client.sync import SyncMemoryClient
@@ -59,7 +59,7 @@ class AgentMemoryMemory(MemoryBase):
         if messages:
             # With other marks the server would take a known message for another one.
             known = {message.id for message in await self._session.aread()}
-            await self._session.aappend([_our(message, named) for message in messages if message.id not in known])
+            await self._session.aappend([_our(message, named) for message in messages if our_id(message.id) not in known])
 
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
@@ -77,7 +77,8 @@ class AgentMemoryMemory(MemoryBase):
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
         """Takes messages away by their ids, and returns how many those were."""
-        return await self._remove(lambda message: message.id in msg_ids)
+        ids = set(map(our_id, msg_ids))
+        return await self._remove(lambda message: message.id in ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
         """Takes the messages with one of the marks away, and returns how many those were."""
@@ -110,8 +111,10 @@ class AgentMemoryMemory(MemoryBase):
         Returns how many messages have changed.
         """
 
+        ids = None if msg_ids is None else set(map(our_id, msg_ids))
+
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
-            return [_marked(message, new_mark, old_mark) if msg_ids is None or message.id in msg_ids else message for message in messages]
+            return [_marked(message, new_mark, old_mark) if ids is None or message.id in ids else message for message in messages]
 
         before = await self._session.achange(change)
         return sum(old is not new for old, new in zip(before, change(before), strict=True))

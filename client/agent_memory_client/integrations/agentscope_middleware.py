@@ -117,7 +117,7 @@ def _our(message: Msg) -> MemoryMessage:
     blocks = message.get_content_blocks("tool_call")
     calls = [tool_call(block.id, block.name, block.input if isinstance(block.input, str) else json.dumps(block.input)) for block in blocks]
     text = message.get_text_content() or ""
-    return our_message(message.role, text, (MESSAGE, json.loads(message.model_dump_json())), id=message.id, tool_calls=calls or None)
+    return our_message(message.role, text, (MESSAGE, message.model_dump(mode="json")), id=message.id, tool_calls=calls or None)
 
 
 def _their(message: MemoryMessage) -> Msg:

@@ -238,7 +238,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _our(event: Event) -> MemoryMessage:
-    raw = json.loads(event.model_dump_json(exclude_none=True))
+    raw = event.model_dump(mode="json", exclude_none=True)
     calls = [tool_call(call.id, call.name or "", json.dumps(call.args or {}, default=str)) for call in event.get_function_calls()]
     responses = event.get_function_responses()
     role = "user" if event.author == "user" else "tool" if responses else "assistant"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
 from agent_memory_client.errors import MemoryNotFoundError
+from agent_memory_client.integrations._shared import our_message
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MemoryMessage, MemoryRecordResults
 from agent_memory_client.sync import SyncMemoryClient
@@ -148,7 +149,7 @@ def _our_message(message: BaseMessage) -> MemoryMessage:
     role = _ROLES.get(message.type) or str(getattr(message, "role", "user"))
     # What a model may read of it stands in the text; the message itself beside it.
     text = message.content if isinstance(message.content, str) else message.text
-    return MemoryMessage.model_validate({"role": role, "content": str(text).strip() or None, MESSAGE: message_to_dict(message)})
+    return our_message(role, str(text).strip(), (MESSAGE, message_to_dict(message)))
 
 
 def _langchain_message(message: MemoryMessage) -> BaseMessage:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, tool_schemas
+from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, tool_call, tool_schemas
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MemoryMessage
 from agent_memory_client.sync import SyncMemoryClient
@@ -73,16 +73,15 @@ def message_of(item: Any) -> MemoryMessage:
     raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
     kind, role = raw.get("type", "message"), raw.get("role")
     if kind == "function_call":
-        function = {"name": raw.get("name"), "arguments": raw.get("arguments")}
-        call = {"id": raw.get("call_id"), "type": "function", "function": function}
-        return MemoryMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call], ITEM: raw})
+        call = tool_call(raw.get("call_id"), raw.get("name"), raw.get("arguments"))
+        return our_message("assistant", "", (ITEM, raw), tool_calls=[call])
     if kind == "function_call_output":
         text = raw["output"] if isinstance(raw.get("output"), str) else ""
-        return MemoryMessage.model_validate({"role": "tool", "content": text or None, "tool_call_id": raw.get("call_id"), ITEM: raw})
+        return our_message("tool", text, (ITEM, raw), tool_call_id=raw.get("call_id"))
     if kind != "message" or not isinstance(role, str):
         # Reasoning and the like is nothing that anybody said.
-        return MemoryMessage.model_validate({"role": "tool", "content": None, ITEM: raw})
-    return MemoryMessage.model_validate({"role": role, "content": _text(raw.get("content")) or None, ITEM: raw})
+        return our_message("tool", "", (ITEM, raw))
+    return our_message(role, _text(raw.get("content")), (ITEM, raw))
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:

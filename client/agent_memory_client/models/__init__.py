@@ -19,6 +19,7 @@ from agent_memory_client.models._types import (
     OptionalIdentifier,
     SessionIdentifier,
     WindowTokens,
+    is_blank,
     new_id,
 )
 from agent_memory_client.models.administration.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
@@ -313,6 +314,7 @@ __all__ = [
     "WorkingMemory",
     "WorkingMemoryRequest",
     "WorkingMemoryResponse",
+    "is_blank",
     "new_id",
     "prompt_messages",
     "text_of",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -48,6 +48,15 @@ ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
 _NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
 _NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NOT_BLANK = r"\S"
+# Neither white space and control characters nor what Unicode lets a program ignore: zero-width characters, fillers, marks of
+# direction, tags.
+_VISIBLE = re.compile(
+    r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+REPLACEMENT: Final = "\ufffd"
+"""What stands in place of a lone surrogate, which UTF-8 cannot carry."""
 
 
 now = partial(datetime.now, UTC)
@@ -69,24 +78,60 @@ def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
     return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
 
 
+def is_blank(text: str) -> bool:
+    """True if nobody can see anything of a text: it is empty, or holds only white space, zero-width, filler and control characters."""
+    return not text or text.isspace() or _VISIBLE.search(text) is None
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """`text` with U+FFFD in place of each lone surrogate; in a str of Python every surrogate is one."""
+    return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
+
+
+BLANK: Final = "must not be blank: give at least one visible character"
 _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate characters (U+D800 to U+DFFF)"
 
 
-def _unicode_string() -> CoreSchema:
+def _strict_string() -> CoreSchema:
     """A str without lone surrogates; the two ways to miss that are two errors.
 
     Only a string schema with a constraint decodes its input, so the empty pattern is what finds the surrogates.
     """
-    is_string = core_schema.custom_error_schema(core_schema.is_instance_schema(str), custom_error_type="string_type")
     no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
+    return _string(no_surrogates)
+
+
+def _free_string() -> CoreSchema:
+    """A str whose lone surrogates are replaced. Text without them costs no call of Python."""
+    valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
+    return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
+
+
+def _string(of_python: CoreSchema) -> CoreSchema:
+    is_string = core_schema.custom_error_schema(core_schema.is_instance_schema(str), custom_error_type="string_type")
     return core_schema.json_or_python_schema(
-        json_schema=core_schema.str_schema(), python_schema=core_schema.chain_schema([is_string, no_surrogates])
+        json_schema=core_schema.str_schema(), python_schema=core_schema.chain_schema([is_string, of_python])
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _StringRule:
-    """Annotation that checks a string in pydantic's core, with messages that name the fix."""
+class _TextRule:
+    """Annotation for text: any character that JSON has. It is checked in pydantic's core, with messages that name the fix."""
+
+    blank: bool = True
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if self.blank:
+            return _free_string()
+        return core_schema.chain_schema([_free_string(), _refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", BLANK)])
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"type": "string"} if self.blank else {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _NameRule:
+    """Annotation for ids, tags and names: without control characters."""
 
     blank: bool = True
     line_breaks: bool = True
@@ -94,7 +139,7 @@ class _StringRule:
     max_chars: int | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        steps = [_unicode_string()]
+        steps = [_strict_string()]
         if self.max_chars is not None:
             steps.append(core_schema.str_schema(max_length=self.max_chars))
         if self.line_breaks:
@@ -104,8 +149,7 @@ class _StringRule:
             message = "must not contain control characters or line breaks: remove them"
             steps.append(_refuse(core_schema.str_schema(pattern=_NO_CONTROLS_AT_ALL), "string_control_characters", message))
         if not self.blank:
-            message = "must not be blank: give at least one character that is not white space"
-            steps.append(_refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", message))
+            steps.append(_refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", BLANK))
         if not self.slash:
             message = "must not contain '/': it is one segment of a URL's path, use another separator such as ':'"
             steps.append(_refuse(core_schema.str_schema(pattern="^[^/]*$"), "string_slash", message))
@@ -144,31 +188,38 @@ def _check_session_id(value: str) -> str:
     return _check_id(value)
 
 
+def _check_visible(value: str, info: ValidationInfo) -> str:
+    # Former versions stored texts that nobody sees: they can still be read.
+    if info.context is not ANSWER and is_blank(value):
+        raise PydanticCustomError("string_blank", BLANK)
+    return value
+
+
 def _check_memory_text(value: str, info: ValidationInfo) -> str:
-    return value if info.context is ANSWER else _check_bytes(value, MAX_TEXT_BYTES)
+    return value if info.context is ANSWER else _check_bytes(_check_visible(value, info), MAX_TEXT_BYTES)
 
 
 def _empty_as_none(value: Any) -> Any:
     return None if value == "" else value
 
 
-FreeText: TypeAlias = Annotated[str, _StringRule()]
-"""Text that may be blank: no lone surrogates, no control characters but tab and line breaks."""
+FreeText: TypeAlias = Annotated[str, _TextRule()]
+"""Text that may be blank, of any characters that JSON has; U+FFFD stands in place of a lone surrogate."""
 
-Text: TypeAlias = Annotated[str, _StringRule(blank=False)]
-"""Text with at least one visible character."""
+Text: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_visible)]
+"""As `FreeText`, with at least one visible character."""
 
-MemoryText: TypeAlias = Annotated[str, _StringRule(blank=False), AfterValidator(_check_memory_text)]
+MemoryText: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_memory_text)]
 """The text of a memory: not blank, at most 64 KiB."""
 
-Role: TypeAlias = Annotated[str, _StringRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
+Role: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
 """Who speaks: any word of at most 64 characters."""
 
-Identifier: TypeAlias = Annotated[str, _StringRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
+Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
 """An id in NFC: not blank, no control characters, at most 512 bytes."""
 
 SessionIdentifier: TypeAlias = Annotated[
-    str, _StringRule(blank=False, line_breaks=False, slash=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_session_id)
+    str, _NameRule(blank=False, line_breaks=False, slash=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_session_id)
 ]
 """The id of a session: an `Identifier` without '/', because it is a segment of a path."""
 
@@ -177,7 +228,7 @@ def _check_name(value: str) -> str:
     return _check_bytes(value, MAX_ID_BYTES)
 
 
-ExactName: TypeAlias = Annotated[str, _StringRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
+ExactName: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
 """A name that counts as it is spelt, not in NFC: not empty, at most 512 bytes."""
 
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
@@ -256,7 +307,7 @@ def _check_commas(values: list[str]) -> None:
             raise PydanticCustomError("tag_comma", message, {"index": index})
 
 
-_Tag: TypeAlias = Annotated[str, _StringRule(line_breaks=False, max_chars=MAX_TAG_BYTES)]
+_Tag: TypeAlias = Annotated[str, _NameRule(line_breaks=False, max_chars=MAX_TAG_BYTES)]
 
 Tags: TypeAlias = Annotated[Annotated[list[_Tag], Field(max_length=MAX_TAGS)] | None, AfterValidator(_check_tags)]
 """Topics or entities: at most 64 of at most 256 bytes each, without commas."""
@@ -276,46 +327,56 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 
 
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Refuses what JSON or UTF-8 cannot say, and nesting that would exhaust a parser's stack. Walks without recursion."""
+    """`value` as JSON and UTF-8 can say it: with U+FFFD in place of each lone surrogate.
+
+    Refuses what is no JSON, and nesting that would exhaust a parser's stack. Walks without recursion.
+    """
     level: list[Any] = [value] if value else []
+    has_surrogates = False
     for _ in range(MAX_JSON_DEPTH):
         if not level:
-            return value
+            return _without_lone_surrogates(value) if has_surrogates else value
         below: list[Any] = []
         for container in level:
+            children: Any = container
             if isinstance(container, dict):
                 for key in container:
                     _check_json_key(key)
-                children = list(container.values())
-            else:
-                children = container
+                has_surrogates = has_surrogates or any(map(_has_surrogates, container))
+                children = container.values()
+            has_surrogates = has_surrogates or any(map(_has_surrogates, children))
             below.extend(child for child in children if _is_container(child))
         level = below
     if level:
         raise PydanticCustomError("json_too_deep", "must be nested at most {depth} levels deep: flatten it", {"depth": MAX_JSON_DEPTH})
-    return value
+    return _without_lone_surrogates(value) if has_surrogates else value
 
 
 def _check_json_key(key: Any) -> None:
     if not isinstance(key, str):
         raise PydanticCustomError("json_key", "must have strings as keys: turn the other keys into strings")
-    _is_container(key)
+
+
+def _has_surrogates(value: Any) -> bool:
+    return isinstance(value, str) and not value.isascii() and _LONE_SURROGATE.search(value) is not None
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """Plain JSON of at most `MAX_JSON_DEPTH` levels, with U+FFFD in place of each lone surrogate."""
+    if isinstance(value, str):
+        return replace_lone_surrogates(value)
+    if isinstance(value, dict):
+        return {replace_lone_surrogates(key): _without_lone_surrogates(child) for key, child in value.items()}
+    return [_without_lone_surrogates(child) for child in value] if isinstance(value, list) else value
 
 
 def _is_container(value: Any) -> bool:
     """Whether `value` is a list or an object; raises for a leaf that is not JSON."""
-    if isinstance(value, str):
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise PydanticCustomError("string_surrogates", _SURROGATES) from None
-        return False
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
         return False
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, (bool, int, str)):
         return False
     if isinstance(value, (dict, list)):
         return True
@@ -345,7 +406,7 @@ class _JsonObjectRule:
 
 
 JsonObject: TypeAlias = Annotated[dict[str, JSONTypes], _JsonObjectRule(typed=True)]
-"""A JSON object of the caller's own: finite numbers, no lone surrogates, at most 32 levels."""
+"""A JSON object of the caller's own: finite numbers, at most 32 levels; U+FFFD stands in place of a lone surrogate."""
 
 AnyObject: TypeAlias = Annotated[dict[str, Any], _JsonObjectRule(typed=False)]
 """As `JsonObject`, where the contract leaves the values' types open."""

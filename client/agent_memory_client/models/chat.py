@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from pydantic import TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agent_memory_client.models._types import FreeText, check_json
+from agent_memory_client.models._types import BLANK, FreeText, check_json, is_blank
 
 NoContent: TypeAlias = Literal["null", "missing"]
 """Why a message has no content: it was `null`, or was not sent."""
@@ -50,17 +50,21 @@ def _text_of_part(part: Any) -> str:
 
 
 def chat_content(
-    content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]
+    content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: dict[str, Any], *, answered: bool
 ) -> tuple[str, list[Any] | None, NoContent | None]:
     """The text, the parts and why there is no content, of what a message was given. Raises ValidationError that names the field.
 
-    `parts` and `reason` are what an answer of the server shows beside the text; they must say the same as `content`.
+    `parts` and `reason` are what an answer of the server shows beside the text; they must say the same as `content`. What is no Unicode in
+    `fields` is replaced. An answer (`answered`) may show text that nobody sees, which former versions stored.
     """
-    for name, value in fields.items():
-        _check_json({name: value}, name)
+    checked = [_check_json({name: value}, name) for name, value in fields.items()]
+    fields.clear()
+    for field in checked:
+        fields.update(field)
+    parts = None if parts is None else _check_json({"content_parts": parts}, "content_parts")["content_parts"]
     if isinstance(content, list):
-        parts, reason = cast("list[Any]", content), None
-        content = _checked_text(parts, "content")
+        parts, reason = _check_json({"content": content}, "content")["content"], None
+        content = _checked_text(cast("list[Any]", parts), "content")
     elif content is None or not has_content:
         # An answer that was put back says itself why it has none.
         reason = "null" if has_content else reason or "missing"
@@ -70,7 +74,7 @@ def chat_content(
             raise _refusal("content_parts", "parts_differ", "says something else than content: leave one of the two out")
     elif reason is not None and content:
         raise _refusal("no_content", "content_given", "must not be given with content: leave one of the two out")
-    if not content or content.isspace():
+    if not content or content.isspace() or (not answered and is_blank(content)):
         _check_not_empty(content, parts, reason, fields)
     return content, parts, reason
 
@@ -89,12 +93,11 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
     if reason == "missing":
         raise ValidationError.from_exception_data("message", [InitErrorDetails(type="missing", loc=("content",), input=None)])
     if content:
-        raise _refusal("content", "string_blank", "must not be blank: give at least one character that is not white space")
+        raise _refusal("content", "string_blank", BLANK)
 
 
 def _checked_text(parts: list[Any], field: str) -> str:
-    """The text of a list of parts. Raises ValidationError for what is no part, no JSON, or no text."""
-    _check_json({field: parts}, field)
+    """The text of a list of parts. Raises ValidationError for what is no part, or no text."""
     for position, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _refusal((field, position), "content_part", _PART)
@@ -114,9 +117,10 @@ def _check_text(text: Any, loc: tuple[str | int, ...]) -> None:
         raise ValidationError.from_exception_data("message", [InitErrorDetails(type=kind, loc=loc, input=None)]) from None
 
 
-def _check_json(value: dict[str, Any], field: str) -> None:
+def _check_json(value: dict[str, Any], field: str) -> dict[str, Any]:
+    """As `check_json`. Raises ValidationError that names the field."""
     try:
-        check_json(value)
+        return cast("dict[str, Any]", check_json(value))
     except PydanticCustomError as error:
         raise ValidationError.from_exception_data("message", [InitErrorDetails(type=error, loc=(field,), input=None)]) from None
 

@@ -344,3 +344,5 @@ class AckResponse(BaseModel):
     status: str
     """`ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the
     background."""
+    notices: list[str] | None = Absent
+    """What was done otherwise than asked, in words; left out when nothing was."""

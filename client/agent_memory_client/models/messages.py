@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from agent_memory_client.models._types import (
+    ANSWER,
     MAX_COUNT,
     Absent,
     FreeText,
@@ -15,6 +16,7 @@ from agent_memory_client.models._types import (
     OptionalIdentifier,
     Role,
     WindowTokens,
+    is_blank,
     new_id,
     now,
 )
@@ -65,13 +67,15 @@ class MemoryMessage(BaseModel):
     """Why `content` is empty: it was sent as null (`null`), or not at all (`missing`); left out when there is one."""
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _complete(self, info: ValidationInfo) -> Self:
         content, parts, reason = self.content, self.content_parts, self.no_content
         # Most messages are text alone, and a request may hold thousands.
         text_alone = content.__class__ is str and content and parts is None and reason is None and not self.__pydantic_extra__
-        if text_alone and not content.isspace():
+        answered = info.context is ANSWER
+        if text_alone and not (content.isspace() if answered else is_blank(content)):
             return self
-        contents = chat_content(content, "content" in self.model_fields_set, parts, reason, self.__pydantic_extra__ or {})
+        fields = {} if self.__pydantic_extra__ is None else self.__pydantic_extra__
+        contents = chat_content(content, "content" in self.model_fields_set, parts, reason, fields, answered=answered)
         vars(self).update(zip(("content", "content_parts", "no_content"), contents, strict=True))
         return self
 
@@ -132,3 +136,5 @@ class AppendMessagesResponse(BaseModel):
     reached: MessageStage | None = None
     """How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term
     memory, or `searchable` by meaning; null without `wait`."""
+    notices: list[str] | None = Absent
+    """What was done otherwise than asked, in words; left out when nothing was."""

@@ -78,6 +78,8 @@ class WorkingMemoryResponse(WorkingMemory):
     """How much of the context window its messages fill, from 0 to 100; null unless a model or a window was named."""
     context_percentage_until_summarization: float | None = None
     """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
+    notices: list[str] | None = Absent
+    """What was done otherwise than asked, in words; left out when nothing was."""
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
 

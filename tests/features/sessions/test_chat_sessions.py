@@ -257,9 +257,7 @@ async def test_the_limit_of_a_message_counts_all_of_it(make_rig: MakeRig, messag
 
 HOSTILE = [
     (b'{"role": "user", "content": "hi", "x": NaN}', "x"),
-    (b'{"role": "user", "content": "hi", "x": "\\ud800"}', "messages"),
     (b'{"role": "user", "content": "hi", "x": ' + b"[" * 100 + b"]" * 100 + b"}", "x"),
-    (b'{"role": "user", "content": [{"type": "text", "text": "a\\u0000"}]}', "text"),
     (b'{"role": "user", "content": [{"type": "image", "data": 1e999}]}', "content"),
     (b'{"role": "user", "content": ' + b"[" * 5000 + b"]" * 5000 + b"}", ""),
 ]

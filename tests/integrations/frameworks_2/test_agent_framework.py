@@ -54,6 +54,9 @@ class TestHistory(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.provider.get_messages(history.key)
 
+    def say(self, text: str) -> Any:
+        return Message("user", [text])
+
     async def clear(self, history: Any) -> None:
         await history.provider.clear(history.key)
 

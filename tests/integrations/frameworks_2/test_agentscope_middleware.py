@@ -45,6 +45,9 @@ class TestHistory(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.history()
 
+    def say(self, text: str) -> Any:
+        return UserMsg("ada", text)
+
     async def clear(self, history: Any) -> None:
         await history.clear()
 

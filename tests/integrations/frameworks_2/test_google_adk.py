@@ -79,6 +79,9 @@ class TestSessions(HistoryContract):
         session = await history.service.get_session(**history.ids)
         return [] if session is None else session.events
 
+    def say(self, text: str) -> Any:
+        return event("user", types.Part(text=text))
+
     async def clear(self, history: Any) -> None:
         await history.service.delete_session(**history.ids)
 

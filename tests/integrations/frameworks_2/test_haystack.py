@@ -48,6 +48,9 @@ class TestAwaitedStore(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.store.retrieve_messages_async(history.key)
 
+    def say(self, text: str) -> Any:
+        return ChatMessage.from_user(text)
+
     async def clear(self, history: Any) -> None:
         await history.store.delete_messages_async(history.key)
 

@@ -59,6 +59,9 @@ class TestHistory(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.get()
 
+    def say(self, text: str) -> Any:
+        return ModelRequest(parts=[UserPromptPart(text, timestamp=AT)])
+
     async def clear(self, history: Any) -> None:
         await history.clear()
 

@@ -42,6 +42,9 @@ class TestMemory(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.get_memory()
 
+    def say(self, text: str) -> Any:
+        return Msg("ada", text, "user")
+
     async def clear(self, history: Any) -> None:
         await history.clear()
 

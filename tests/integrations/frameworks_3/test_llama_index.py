@@ -59,6 +59,9 @@ class TestAwaitedStore(HistoryContract):
     async def get(self, history: Any) -> list[Any]:
         return await history.store.aget_messages(history.key)
 
+    def say(self, text: str) -> Any:
+        return ChatMessage(role=MessageRole.USER, content=text)
+
     async def clear(self, history: Any) -> None:
         await history.store.adelete_messages(history.key)
 

@@ -225,7 +225,7 @@ def test_waits_grow_up_to_a_limit() -> None:
         assert 0 < wait <= MAX_WAIT_SECONDS
 
 
-@pytest.mark.parametrize("body", [{"a": float("nan")}, {"a": "\ud800"}, {"a": object()}])
+@pytest.mark.parametrize("body", [{"a": float("nan")}, {"a": object()}])
 async def test_what_json_cannot_say_is_refused_before_it_is_sent(body: dict[str, Any]) -> None:
     client = Client()
     with pytest.raises(MemoryValidationError, match="JSON"):

@@ -126,7 +126,6 @@ async def test_other_types_are_refused(api: httpx.AsyncClient, recorded: Recorde
         (b"\xff\xfe{}", "send one JSON object"),
         (b'{"context":"\xff"}', "UTF-8"),
         (b'{"context":"\xed\xa0\x80"}', "UTF-8"),
-        (b'{"x":"\\ud800"}', "surrogate"),
         (b'{"data":' + b"[" * 30_000 + b"]" * 30_000 + b"}", "too deeply"),
         (b'{"tokens":' + b"9" * 5000 + b"}", "too many digits"),
         (b"NaN", ""),
@@ -151,7 +150,6 @@ async def test_json_that_is_no_object(api: httpx.AsyncClient, body: bytes) -> No
 @pytest.mark.parametrize(
     ("body", "loc"),
     [
-        (b'{"messages":[{"role":"user","content":"\\ud800"}]}', ["messages", 0, "content"]),
         (b'{"messages":[{"role":"user","content":"\\u0000"}]}', ["messages", 0, "content"]),
         (b'{"user_id":"\\udfff"}', ["user_id"]),
         (b'{"data":{"a":NaN}}', ["data"]),

@@ -93,8 +93,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too deeply"),
     "deep and unknown": (b'{"unknown":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deeply"),
     "a long number": (b'{"unknown":' + b"9" * 5000 + b"}", "too many digits"),
-    "lone surrogate": (b'{"unknown":"\\ud800"}', "surrogate"),
-    "lone surrogate in a key": (b'{"\\udc00":1}', "surrogate"),
+    "lone surrogate and no JSON": (b'{"unknown":"\\ud800"', "surrogate"),
     "bad UTF-8": (b'{"unknown":"\xff\xfe"}', "UTF-8"),
     "UTF-16": ('{"query":"x"}'.encode("utf-16"), "JSON"),
     "raw control character": (b'{"unknown":"\x00"}', "JSON"),
@@ -228,7 +227,7 @@ async def test_odd_but_good_ids_in_paths(live: httpx.AsyncClient, given: str) ->
     assert (await live.get(url, params={"user_id": given, "namespace": given})).status_code == 404
 
 
-@pytest.mark.parametrize("content", [None, [], {}, 5, True, "", "  \n", "\0", "a\x07b"])
+@pytest.mark.parametrize("content", [None, [], {}, 5, True, "", "  \n", "\0", "\u200b"])
 @pytest.mark.parametrize("route", [PUT, APPEND])
 async def test_bad_content(live: httpx.AsyncClient, route: tuple[str, str], content: Any) -> None:
     answer = await live.request(*route, json={"messages": [{"role": "user", "content": content}]})
@@ -236,7 +235,7 @@ async def test_bad_content(live: httpx.AsyncClient, route: tuple[str, str], cont
     assert answer.json()["detail"][0]["loc"][:4] == ["body", "messages", 0, "content"]
 
 
-@pytest.mark.parametrize("text", [None, [], 5, "", "  ", "\0", "x" * 70_000])
+@pytest.mark.parametrize("text", [None, [], 5, "", "  ", "\0", "\u200b\ufeff", "x" * 70_000])
 @pytest.mark.parametrize("route", [CREATE, EDIT])
 async def test_bad_texts_of_memories(live: httpx.AsyncClient, route: tuple[str, str], text: Any) -> None:
     if route == EDIT and text is None:

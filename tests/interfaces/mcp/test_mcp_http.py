@@ -68,7 +68,6 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("search_long_term_memory", {"text": "x", "limit": 10**30}),
     ("search_long_term_memory", {"text": "x", "offset": "many"}),
     ("search_long_term_memory", {"text": ["x"]}),
-    ("search_long_term_memory", {"text": "x\x00"}),
     ("search_long_term_memory", {"text": "x", "namespace": {"eq": "a", "field": "user_id"}}),
     ("search_long_term_memory", {"text": "x", "namespace": {"eq": ""}}),
     ("search_long_term_memory", {"text": "x", "namespace": {"nonsense": "a"}}),
@@ -121,7 +120,11 @@ async def test_what_json_cannot_say_and_an_endless_body_are_refused(server: Serv
         call = '{"name":"search_long_term_memory","arguments":' + arguments + "}"
         return f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{call}}}'.encode()
 
-    for arguments in (r'{"text": "\ud800"}', '{"text": "x", "limit": NaN}', '{"text": "x", "distance_threshold": Infinity}'):
+    for arguments in (
+        r'{"text": "x", "user_id": "\ud800"}',
+        '{"text": "x", "limit": NaN}',
+        '{"text": "x", "distance_threshold": Infinity}',
+    ):
         answer = await server.rest.post("/mcp", content=body(arguments), headers=HEADERS)
         assert answer.status_code in (200, 400), answer.text
         said = answer.json()
@@ -194,7 +197,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "a text": (b'"what-nobody-may-read"', 400, "no message"),
     "a call of nothing": (b'{"jsonrpc":"2.0","id":{"a":"what-nobody-may-read"},"method":5}', 400, "no message"),
     "NaN as an argument": (_call('{"text":"x","limit":NaN}'), 200, "limit"),
-    "lone surrogate": (_call('{"text":"what-nobody-may-read \\ud800"}'), 400, "Parse error"),
+    "lone surrogate": (_call('{"text":"x","session_id":"what-nobody-may-read \\ud800"}'), 200, "session_id"),
     "bad UTF-8": (_call('{"text":"x"}').replace(b'"x"', b'"\xff"'), 400, "Parse error"),
     "duplicate keys": (_call('{"text":"what-nobody-may-read","text":5}'), 200, "text"),
     "a long number": (b"9" * 5000, 400, "rror"),

@@ -46,7 +46,7 @@ REFUSED: list[tuple[str, str, str, Any, str]] = [
     ("no JSON at all", "POST", APPEND, raw("hello"), "body"),
     ("an empty body", "POST", APPEND, b"", "body"),
     ("not UTF-8", "POST", APPEND, b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}', "body"),
-    ("a lone surrogate", "POST", APPEND, raw('{"messages": [{"role": "user", "content": "\\ud800"}]}'), "body"),
+    ("a lone surrogate", "POST", APPEND, raw('{"messages": [{"role": "user", "content": "a", "id": "\\ud800"}]}'), "id"),
     ("a list for a body", "POST", APPEND, raw("[]"), "body"),
     ("deep nesting", "PUT", "/v1/working-memory/s", raw('{"messages": [], "data": ' + '{"a":' * 5000 + "1" + "}" * 5000 + "}"), "body"),
     ("a 5 kB session id", "POST", f"/v1/working-memory/{LONG}/messages", said(), "session_id"),

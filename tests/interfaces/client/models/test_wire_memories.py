@@ -157,7 +157,7 @@ def test_any_json_object_is_kept_as_it_is(data: dict[str, Any]) -> None:
     assert record(metadata=data).metadata == data
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf"), "\ud800", {"\ud800": 1}, {1: 2}, object(), b"x", (1,)])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf"), {1: 2}, object(), b"x", (1,)])
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"k": [{"k": value}]}])
 def test_what_json_cannot_say_is_refused(bad: Any, wrap: Any) -> None:
     assert list(problems(UpdateWorkingMemory, data={"key": wrap(bad)})) == ["data"]

@@ -36,19 +36,24 @@ def message(**fields: Any) -> MemoryMessage:
     return MemoryMessage.model_validate({"role": "user", "content": "hi", **fields})
 
 
-@pytest.mark.parametrize("content", [" ", "\n\t\r ", "\u2003\u00a0"])
+@pytest.mark.parametrize("content", [" ", "\n\t\r ", "\u2003\u00a0", "\u200b", "\ufeff\u2060", "\u3164 \u2800", "\x00", "\x0b"])
 def test_blank_content_is_refused(content: str) -> None:
     assert "must not be blank: give" in problems(MemoryMessage, role="user", content=content)["content"]
 
 
-@pytest.mark.parametrize("content", ["\x00", "a\x00b", "a\x1b[0m", "\x0b"])
-def test_control_characters_are_refused_with_the_fix(content: str) -> None:
-    assert "remove them" in problems(MemoryMessage, role="user", content=content)["content"]
+@pytest.mark.parametrize("content", ["a\x00b", "a\x1b[0m", "page 1\x0cpage 2", "\u200ba"])
+def test_control_characters_are_kept(content: str) -> None:
+    assert message(content=content).content == content
+    assert message(content=[{"type": "text", "text": content}]).content == content
 
 
 @pytest.mark.parametrize("content", [SURROGATE, f"a{SURROGATE}b", "\udfff!"])
-def test_lone_surrogates_are_refused_with_the_fix(content: str) -> None:
-    assert "lone surrogate" in problems(MemoryMessage, role="user", content=content)["content"]
+def test_lone_surrogates_are_replaced(content: str) -> None:
+    replaced = "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in content)
+    assert message(content=content).content == replaced
+    assert message(content=[{"type": "text", "text": content}]).content == replaced
+    assert message(x={content: [content]}).own_fields == {"x": {replaced: [replaced]}}
+    assert "lone surrogate" in problems(MemoryMessage, role="user", content="a", id=content)["id"]
 
 
 @pytest.mark.parametrize("content", [1, 1.5, True, {"text": "a"}, b"a"])
