@@ -1,4 +1,4 @@
-"""The client by nouns: `client.sessions.append(...)`, `client.memories.search(...)`."""
+"""The client: `client.sessions.append(...)`, `client.memories.search(...)`, and each call under a flat name as well."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Self
 import httpx
 
 from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.flat_calls import FlatCalls
 from agent_memory_client.resources.changes import Changes
 from agent_memory_client.resources.extraction_rules import ExtractionRuleSets
 from agent_memory_client.resources.jobs import Jobs
@@ -23,11 +24,12 @@ from agent_memory_client.resources.views import Views
 from agent_memory_client.transport import Transport
 
 
-class MemoryClient(FeatureResources):
+class MemoryClient(FeatureResources, FlatCalls):
     """The client of a memory server; use it as an async context manager or `close()` it.
 
-    Each noun of the API is an attribute; all share one connection pool. The defaults of `config` (namespace, model, context window)
-    are used wherever a call does not name its own. Every call raises an error of `agent_memory_client.errors`.
+    Each noun of the API is an attribute; all share the connections, which serve any number of event loops. The defaults of `config`
+    (namespace, model, context window) are used wherever a call does not name its own. Every call raises an error of
+    `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:

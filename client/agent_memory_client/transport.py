@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 
 from agent_memory_client._wire.attempts import FAILURES, Attempts, body_of, headers_of
+from agent_memory_client._wire.pools import AsyncPools
 from agent_memory_client._wire.requests import Call
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, error_of_exception, error_of_response
@@ -15,7 +16,10 @@ from agent_memory_client.models import MEDIA_TYPE
 
 
 class Transport:
-    """An open connection pool to one server. `transport` replaces httpx's own, `sleep` the waiting between repetitions."""
+    """Connections to one server, a pool of them for each event loop.
+
+    `transport` replaces httpx's own, `sleep` the waiting between repetitions.
+    """
 
     def __init__(
         self,
@@ -27,19 +31,23 @@ class Transport:
         self._timeout = config.timeout
         self._sleep = sleep
         headers = headers_of(config)
-        try:
+
+        def make_pool() -> httpx.AsyncClient:
             # Redirects are not followed: the API has none for these calls, and one to another host would be handed the API key.
-            self._client = httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
+            return httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
+
+        try:
+            self._pools = AsyncPools(make_pool)
         except (httpx.InvalidURL, ValueError) as error:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     async def close(self) -> None:
         """Closes the connections. Calls under way fail."""
-        await self._client.aclose()
+        await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
         """The answer to `call`, a 2xx with its body read, after as many attempts as are safe. Raises MemoryClientError."""
-        if self._client.is_closed:
+        if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: make a new one")
         body = body_of(call)
         attempts = Attempts(call, self._max_retries)
@@ -59,7 +67,8 @@ class Transport:
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         rest = b""
         try:
-            async with self._client.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
+            pool = await self._pools.current()
+            async with pool.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
                 if not response.is_success:
                     await response.aread()
                     raise error_of_response(response)
@@ -77,4 +86,5 @@ class Transport:
         headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         timeout = self._timeout + call.wait
-        return await self._client.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)
+        pool = await self._pools.current()
+        return await pool.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
-TWINNED = ("transport.py", "memory_client.py", "legacy.py", "resources/*.py", "resources/features/*.py")
+TWINNED = ("transport.py", "memory_client.py", "flat_calls.py", "legacy.py", "resources/*.py", "resources/features/*.py")
 """The modules that wait for the network, and those that know them."""
 
 # The order counts: longer names stand before those that they contain.
@@ -26,13 +26,15 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"\b(Awaitable|Coroutine), |, (Awaitable|Coroutine)$", ""),
     (r"\bAsyncBaseTransport\b", "BaseTransport"),
     (r"\bAsyncClient\b", "Client"),
+    (r"\bAsyncPools\b", "Pools"),
+    (r", (a pool of them for each event loop|which serve any number of event loops)", ""),
     (r"\baclose\b", "close"),
     (r"\baread\b", "read"),
     (r"\baiter_bytes\b", "iter_bytes"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\basyncio\b", "time"),
-    (r"\bagent_memory_client\.(transport|memory_client|legacy|resources)\b", r"agent_memory_client._sync.\1"),
+    (r"\bagent_memory_client\.(transport|memory_client|flat_calls|legacy|resources)\b", r"agent_memory_client._sync.\1"),
     (r"\bMemory(API)?Client\b", r"SyncMemory\1Client"),
     (r"\bcreate_memory_client\b", "create_memory_client_sync"),
     (r" `client/scripts/make_sync\.py` makes the blocking twin of each\.", ""),

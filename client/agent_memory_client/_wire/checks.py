@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from agent_memory_client._wire.requests import validation_error
+from agent_memory_client._wire.requests import checked, validation_error
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.models import ClientMemoryRecord, ForgetMemoryRequest, MemoryRecord, SearchRequest, WorkingMemory
+from agent_memory_client.models import ClientMemoryRecord, ForgetMemoryRequest, MemoryRecord, SearchRequest, WorkingMemory, new_id
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
@@ -23,6 +23,22 @@ def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
         raise validation_error(error) from error
     if not _ULID.fullmatch(memory.id):
         raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
+
+
+def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
+    """Memories as records with ids; of a dict None counts as not given. Raises MemoryValidationError, also for an unknown field."""
+    return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
+
+
+def _with_id(memory: MemoryRecord) -> MemoryRecord:
+    return memory if memory.id else memory.model_copy(update={"id": new_id()})
+
+
+def _record(memory: Mapping[str, Any]) -> MemoryRecord:
+    unknown = sorted(map(str, memory.keys() - ClientMemoryRecord.model_fields.keys()))
+    if unknown:
+        raise MemoryValidationError(f"a memory has no field {', '.join(unknown)}: remove it, or put it into `metadata`")
+    return checked(ClientMemoryRecord, **{name: value for name, value in memory.items() if value is not None})
 
 
 def check_search(parameters: Mapping[str, Any]) -> None:

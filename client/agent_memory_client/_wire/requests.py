@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import RecencyConfig, new_id
 
+Model = TypeVar("Model", bound=BaseModel)
 Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 Query: TypeAlias = Mapping[str, str | Sequence[str]]
 
@@ -64,6 +65,14 @@ def validation_error(error: ValidationError) -> MemoryValidationError:
     """pydantic's refusal as ours: one line that names the fields and the fixes."""
     problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
     return MemoryValidationError("; ".join(problems))
+
+
+def checked(model: type[Model], **values: Any) -> Model:
+    """Return a model of values. Raises MemoryValidationError."""
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise validation_error(error) from error
 
 
 def segment(name: str, value: str) -> str:

@@ -29,9 +29,9 @@ class AgentMemorySession:
     """A `Session` of the Agents SDK that lives on the memory server, as a session of the same id.
 
     Every item comes back as it went in, those of tools and reasoning among them. What was said is promoted to long-term memory as in any
-    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. A `SyncMemoryClient` serves every
-    event loop, by threads; a `MemoryClient` the one that it was made in. Calls raise the errors of `agent_memory_client.errors`; an id that
-    no session can have (with `/`) is refused with a MemoryValidationError.
+    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. Either client serves
+    every event loop. Calls raise the errors of `agent_memory_client.errors`; an id that no session can have (with `/`) is refused with a
+    MemoryValidationError.
     """
 
     def __init__(

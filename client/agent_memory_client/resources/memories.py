@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import check_memory, check_search, forget_request
+from agent_memory_client._wire.checks import as_records, check_memory, check_search, forget_request
 from agent_memory_client._wire.requests import (
     Call,
     Wait,
@@ -53,7 +53,6 @@ from agent_memory_client.models import (
     TagFilter,
     Topics,
     UserId,
-    new_id,
 )
 from agent_memory_client.resources.base import Resource
 
@@ -69,13 +68,13 @@ class Memories(Resource):
 
     async def create(
         self,
-        memories: Sequence[ClientMemoryRecord | MemoryRecord],
+        memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]],
         deduplicate: bool = True,
         *,
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Stores memories; one with the id of a stored one replaces it.
+        """Stores memories, given as records or as dicts; one with the id of a stored one replaces it.
 
         They can be read and found by words at once, by meaning a moment later; `wait` (seconds, or True for up to 10) waits for
         that, and the answer's `searchable` says whether it is so. The call is safe to repeat by itself; an `idempotency_key` of
@@ -83,11 +82,9 @@ class Memories(Resource):
         belongs to somebody else.
         """
         namespace = self._config.default_namespace
-        bodies: list[dict[str, Any]] = []
-        for memory in memories:
-            record = memory if memory.id else memory.model_copy(update={"id": new_id()})
-            body = record.model_dump(mode="json", exclude_none=True, by_alias=True)
-            bodies.append(body if namespace is None else {"namespace": namespace, **body})
+        bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
+        if namespace is not None:
+            bodies = [{"namespace": namespace, **body} for body in bodies]
         call = Call(
             "POST",
             f"{_PATH}/",
@@ -100,7 +97,7 @@ class Memories(Resource):
 
     async def create_batches(
         self,
-        memory_batches: Sequence[Sequence[ClientMemoryRecord | MemoryRecord]],
+        memory_batches: Sequence[Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]],
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
@@ -270,7 +267,7 @@ class Memories(Resource):
 
     async def forget(
         self,
-        policy: ForgetPolicy,
+        policy: ForgetPolicy | Mapping[str, Any],
         namespace: str | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
@@ -309,7 +306,7 @@ class Memories(Resource):
 
     async def purge(
         self,
-        source: PurgeRequest,
+        source: PurgeRequest | Mapping[str, Any],
         namespace: str | None = None,
         user_id: str | None = None,
         *,

@@ -8,7 +8,7 @@ from typing import Any, Unpack, cast
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
-from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
+from agent_memory_client._wire.requests import Call, as_body, checked, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
 from agent_memory_client.resources.base import Resource
@@ -106,7 +106,8 @@ class Prompts(Resource):
             "memory_type": memory_type,
             "event_date": event_date,
         }
-        recency = RecencyConfig(
+        recency = checked(
+            RecencyConfig,
             recency_boost=recency_boost,
             semantic_weight=recency_semantic_weight,
             recency_weight=recency_recency_weight,

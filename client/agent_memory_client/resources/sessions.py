@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import new_session
+from agent_memory_client._wire.checks import as_records, new_session
 from agent_memory_client._wire.messages import as_messages, message_body
-from agent_memory_client._wire.requests import Call, MessageWait, Wait, idempotency_headers, jsonable, query, validation_error, wait_seconds
+from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, idempotency_headers, jsonable, query, wait_seconds
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
 from agent_memory_client.models import (
     AckResponse,
@@ -31,7 +31,6 @@ from agent_memory_client.models import (
     SessionListResponse,
     WorkingMemory,
     WorkingMemoryResponse,
-    new_id,
 )
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.memories import Memories
@@ -72,7 +71,7 @@ class Sessions(Resource):
     async def put(
         self,
         session_id: str,
-        memory: WorkingMemory,
+        memory: WorkingMemory | Mapping[str, Any],
         user_id: str | None = None,
         model_name: str | None = None,
         context_window_max: int | None = None,
@@ -85,7 +84,8 @@ class Sessions(Resource):
         somebody else has changed the session since.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
-        call = self._put_call(session_id, memory, user_id, self._window(model_name, context_window_max), condition)
+        session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
+        call = self._put_call(session_id, session, user_id, self._window(model_name, context_window_max), condition)
         return await self._read(WorkingMemoryResponse, call)
 
     async def get_or_create(
@@ -128,10 +128,7 @@ class Sessions(Resource):
         seconds), or when the time is over: its `reached` says which. `agent_id` makes the session an agent's.
         """
         more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
-        try:
-            request = AppendMessagesRequest(messages=as_messages(messages), **self._scope(namespace, user_id), **more)
-        except ValidationError as error:
-            raise validation_error(error) from error
+        request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
         body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}
         call = Call("POST", f"{_path(session_id)}/messages", query(wait=wait), body, wait=wait_seconds(wait))
         return await self._read(AppendMessagesResponse, call)
@@ -188,14 +185,14 @@ class Sessions(Resource):
     async def add_memories(
         self,
         session_id: str,
-        memories: Sequence[ClientMemoryRecord | MemoryRecord],
+        memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]],
         namespace: str | None = None,
         replace: bool = False,
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
         """Adds structured memories to a session (one of a known id takes the place of the stored one), or replaces all of them."""
-        added = [memory if memory.id else memory.model_copy(update={"id": new_id()}) for memory in memories]
+        added = as_records(memories)
         ids = {memory.id for memory in added}
 
         def change(session: WorkingMemory) -> dict[str, Any]:

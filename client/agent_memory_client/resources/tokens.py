@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from collections.abc import Mapping
+from typing import Any
 
-from agent_memory_client._wire.requests import Call, as_body, segment, validation_error
+from agent_memory_client._wire.requests import Call, as_body, checked, segment
 from agent_memory_client.models import AckResponse, CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
 from agent_memory_client.resources.base import Resource
 
@@ -22,7 +23,7 @@ class Tokens(Resource):
         """The API keys of the caller's tenant without their secrets, the oldest first; an operator sees those of all tenants."""
         return await self._read(TokenList, Call("GET", _PATH))
 
-    async def create(self, request: CreateTokenRequest) -> CreatedToken:
+    async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
         """Makes an API key; its secret is in the answer and nowhere else. Sent once: a lost answer is a key to revoke."""
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
@@ -39,10 +40,7 @@ class Tokens(Resource):
 
         Sent once: after a lost answer rotate again. Raises MemoryNotFoundError, MemoryConflictError.
         """
-        try:
-            request = RotateTokenRequest(grace_seconds=grace_seconds)
-        except ValidationError as error:
-            raise validation_error(error) from error
+        request = checked(RotateTokenRequest, grace_seconds=grace_seconds)
         return await self._read(CreatedToken, Call("POST", f"{_token_path(token_id)}/rotate", json=as_body(request), idempotent=False))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
@@ -26,7 +27,7 @@ class Views(Resource):
         """All summary views."""
         return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
 
-    async def create(self, request: CreateSummaryViewRequest) -> SummaryView:
+    async def create(self, request: CreateSummaryViewRequest | Mapping[str, Any]) -> SummaryView:
         """Makes a summary view; the server gives it an id."""
         return await self._read(SummaryView, Call("POST", _PATH, json=as_body(request), headers=idempotency_headers()))
 

@@ -22,12 +22,14 @@ from agent_memory_client import (
     create_memory_client_sync,
 )
 from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError, MemoryValidationError
+from agent_memory_client.flat_calls import FlatCalls
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.registry import FeatureResources
 from agent_memory_client.transport import Transport
 
 SCRIPT = Path(__file__).parents[3] / "client" / "scripts" / "make_sync.py"
-PUBLIC = sorted(name for name in dir(MemoryAPIClient) if not name.startswith("_"))
+PUBLIC = sorted(name for name in dir(MemoryClient) if not name.startswith("_"))
+CONFIG = MemoryClientConfig(base_url="http://memory")
 
 
 def test_the_files_are_what_the_script_makes() -> None:
@@ -35,8 +37,13 @@ def test_the_files_are_what_the_script_makes() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_both_have_the_same_methods() -> None:
-    assert [name for name in dir(SyncMemoryAPIClient) if not name.startswith("_")] == PUBLIC
+@pytest.mark.parametrize("client", [SyncMemoryClient, SyncMemoryAPIClient, MemoryAPIClient])
+def test_every_client_has_all_methods_and_properties(client: type[Any]) -> None:
+    assert {"append_messages", "memory_prompt", "close"} < set(PUBLIC)
+    assert [name for name in dir(client) if not name.startswith("_")] == PUBLIC
+    assert [name for name in dir(client(CONFIG)) if not name.startswith("_")] == [
+        name for name in dir(MemoryClient(CONFIG)) if not name.startswith("_")
+    ]
 
 
 def hints(function: Any) -> dict[str, str]:
@@ -46,7 +53,7 @@ def hints(function: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_signatures_are_the_same(name: str) -> None:
-    ours, theirs = getattr(SyncMemoryAPIClient, name), getattr(MemoryAPIClient, name)
+    ours, theirs = getattr(SyncMemoryClient, name), getattr(MemoryClient, name)
     assert not inspect.iscoroutinefunction(ours)
     assert not inspect.isasyncgenfunction(ours)
     shapes = [[(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()] for method in (ours, theirs)]
@@ -55,14 +62,13 @@ def test_signatures_are_the_same(name: str) -> None:
     assert ours.__doc__ is not None
 
 
-PLAIN = MemoryClient(MemoryClientConfig(base_url="http://memory"))
+PLAIN = MemoryClient(CONFIG)
 NOUNS = sorted(name for name, value in vars(PLAIN).items() if isinstance(value, Resource))
 
 
 @pytest.mark.parametrize("noun", NOUNS)
 def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
-    config = MemoryClientConfig(base_url="http://memory")
-    resources = [getattr(client(config), noun) for client in (SyncMemoryClient, MemoryClient)]
+    resources = [getattr(client(CONFIG), noun) for client in (SyncMemoryClient, MemoryClient)]
     ours, theirs = ({name: getattr(resource, name) for name in dir(resource) if not name.startswith("_")} for resource in resources)
     assert ours.keys() == theirs.keys()
     for name, method in ours.items():
@@ -73,10 +79,10 @@ def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
 
 
 def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
-    flat = {name for name in vars(MemoryAPIClient) if not name.startswith("_")}
+    flat = {name for name in vars(FlatCalls) if not name.startswith("_")}
     of_features = vars(FeatureResources(Transport(PLAIN.config), PLAIN.config))
     calls = {name for noun in NOUNS if noun not in of_features for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
-    delegated = {getattr(MemoryAPIClient, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
+    delegated = {getattr(FlatCalls, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
     assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
     assert calls - delegated == {"get_task", "change_messages", "pop_message", "schemas", "validate", "validate_search"}
 

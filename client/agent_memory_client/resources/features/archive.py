@@ -9,6 +9,7 @@ from agent_memory_client._tools.answers import search_answer
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, Rule, text_rule, texts_rule
 from agent_memory_client._tools.scope import ToolScope
+from agent_memory_client._wire.requests import checked
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, SearchModeEnum
 from agent_memory_client.models.features.archive import (
@@ -94,7 +95,8 @@ class ArchiveTools(ModelTools):
 
     async def _insert(self, wanted: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
         """Stores it as the user's, or as the agent's own where no user is known."""
-        record = ClientMemoryRecord(
+        record = checked(
+            ClientMemoryRecord,
             text=wanted.content,
             memory_type=MemoryTypeEnum.SEMANTIC,
             topics=wanted.tags,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ValidationError
-
-from agent_memory_client._wire.requests import Call, as_body, query, validation_error
+from agent_memory_client._wire.requests import Call, as_body, checked, query
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import (
     AckResponse,
@@ -28,7 +26,6 @@ from agent_memory_client.resources.base import Resource
 
 _PATH = "/v1/items"
 
-Request = TypeVar("Request", bound=BaseModel)
 
 FoundItems: TypeAlias = list[ScoredItem]
 ItemResults: TypeAlias = list[ItemResult]
@@ -55,7 +52,7 @@ class Items(Resource):
         the item is gone.
         """
         fields = index if index is None or index is False else list(index)
-        body = _checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
+        body = checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
         call = Call("PUT", _PATH, self._owner(namespace, user_id), json=as_body(body))
         return await self._read(AckResponse, call)
 
@@ -93,7 +90,7 @@ class Items(Resource):
         user_id: str | None = None,
     ) -> FoundItems:
         """The items under a path that a filter selects: those that fit the query best first, or by path and key without one."""
-        body = _checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
+        body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemSearchResults, call)).items
 
@@ -110,24 +107,16 @@ class Items(Resource):
     ) -> PathList:
         """The namespace paths that hold items, sorted; `*` in a prefix or suffix stands for any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
-        conditions = [_checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
-        body = _checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
+        conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
+        body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
         call = Call("POST", f"{_PATH}/namespaces", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
         """Carries out several operations in one round trip: reads see what was there before, writes are made together after them."""
-        body = _checked(ItemBatch, operations=list(operations))
+        body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemBatchResults, call)).results
 
     def _owner(self, namespace: str | None, user_id: str | None) -> dict[str, Any]:
         return query(**self._scope(namespace, user_id))
-
-
-def _checked(model: type[Request], **values: Any) -> Request:
-    """A request. Raises MemoryValidationError."""
-    try:
-        return model(**values)
-    except ValidationError as error:
-        raise validation_error(error) from error

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from agent_memory_client._tools.definitions import Definition, text_rule, texts_rule
 from agent_memory_client._tools.scope import ToolScope
-from agent_memory_client._wire.requests import Call, as_body, idempotency_headers, query, segment
+from agent_memory_client._wire.requests import Call, as_body, checked, idempotency_headers, query, segment
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.procedures import (
     CreateProcedureRequest,
@@ -36,7 +36,7 @@ _TOOLS_PATH = "/v1/tools/memory"
 class Procedures(Resource):
     """Keeps procedures, finds them by a situation, and marks sessions that they are learned from."""
 
-    async def create(self, request: CreateProcedureRequest) -> Procedure:
+    async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
         """Keeps what to do in a situation; the server gives it an id."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
@@ -71,14 +71,21 @@ class Procedures(Resource):
         result: ProcedureResult | None = "success",
     ) -> ProcedureSearchResponse:
         """The procedures that fit a situation, the best first."""
-        request = ProcedureSearchRequest(
-            situation=situation, user_id=user_id, agent_id=agent_id, namespace=self._namespace(namespace), limit=limit, result=result
+        request = checked(
+            ProcedureSearchRequest,
+            situation=situation,
+            user_id=user_id,
+            agent_id=agent_id,
+            namespace=self._namespace(namespace),
+            limit=limit,
+            result=result,
         )
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
-    async def update(self, procedure_id: str, request: UpdateProcedureRequest) -> Procedure:
+    async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
         """Change the fields that the request sets; None clears `steps`, `text`, `tools` and `pitfalls`. Raises MemoryNotFoundError."""
-        body = request.model_dump(mode="json", exclude_unset=True)
+        changes = request if isinstance(request, UpdateProcedureRequest) else checked(UpdateProcedureRequest, **request)
+        body = changes.model_dump(mode="json", exclude_unset=True)
         return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
@@ -87,7 +94,7 @@ class Procedures(Resource):
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
         """Says whether a procedure helped; a repetition of the request counts once. Raises MemoryNotFoundError."""
-        body = as_body(ProcedureFeedbackRequest(helped=helped, score=score, comment=comment))
+        body = as_body(checked(ProcedureFeedbackRequest, helped=helped, score=score, comment=comment))
         path = f"{_procedure_path(procedure_id)}/feedback"
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
 
@@ -111,7 +118,7 @@ class Procedures(Resource):
         agent_id: str | None = None,
     ) -> SessionResult:
         """Marks how a session ended, so that a worker learns from it. Raises MemoryNotFoundError."""
-        body = as_body(SessionResultRequest(result=result, score=score, comment=comment, agent_id=agent_id))
+        body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
         params = query(**self._scope(namespace, user_id))
         return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
 
@@ -121,7 +128,7 @@ class Procedures(Resource):
             SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
         )
 
-    async def count_tool_call(self, request: ToolCallRequest) -> ToolMemory:
+    async def count_tool_call(self, request: ToolCallRequest | Mapping[str, Any]) -> ToolMemory:
         """Counts a call of a tool; what is known of it then."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))

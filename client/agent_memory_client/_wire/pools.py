@@ -1,0 +1,86 @@
+"""Connection pools: one for each running event loop, or one for all threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+import httpx
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopPool:
+    """The pool of one event loop, and what closes it when `asyncio.run` ends that loop."""
+
+    client: httpx.AsyncClient
+    closing: AsyncGenerator[None]
+
+
+class AsyncPools:
+    """A pool for each event loop that sends: connections belong to the loop that opened them.
+
+    `asyncio.run` closes the pool of its loop, as it does asynchronous generators; pools of loops that are closed are discarded.
+    """
+
+    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
+        self._make = make
+        self._unused: httpx.AsyncClient | None = make()  # so that a wrong setup is told at once
+        self._pools: dict[asyncio.AbstractEventLoop, _LoopPool] = {}
+        self._lock = threading.Lock()
+        self.is_closed = False
+
+    async def current(self) -> httpx.AsyncClient:
+        """The pool of the running loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is not None and not pool.client.is_closed:
+            return pool.client
+        with self._lock:
+            client, self._unused = self._unused or self._make(), None
+            open_pools = {known: kept for known, kept in self._pools.items() if not known.is_closed()}
+            pool = _LoopPool(client, _close_at_the_end(client))
+            self._pools = {**open_pools, loop: pool}
+        await anext(pool.closing)
+        return client
+
+    async def close(self) -> None:
+        """Close the pool of the running loop. Another running loop closes its own, since nobody refers to it any more."""
+        with self._lock:
+            self.is_closed = True
+            own = self._pools.pop(asyncio.get_running_loop(), None)
+            unused, self._unused = self._unused, None
+            self._pools = {}
+        if own is not None:
+            await own.closing.aclose()
+        if unused is not None:
+            await unused.aclose()
+
+
+class Pools:
+    """The one pool of a blocking client, which all threads share."""
+
+    def __init__(self, make: Callable[[], httpx.Client]) -> None:
+        self._client = make()
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return self._client.is_closed
+
+    def current(self) -> httpx.Client:
+        """The pool."""
+        return self._client
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._client.close()
+
+
+async def _close_at_the_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
+    """Close `client` when this generator ends, at the latest with its loop."""
+    try:
+        yield
+    finally:
+        await client.aclose()
