@@ -17,6 +17,7 @@ from pydantic_core import from_json, to_json
 from agent_memory.core.clock import from_micros, iso, said_at
 from agent_memory.core.scope import Rights, Scope, SessionRef
 from agent_memory.memories.annotations import REMEMBER_AS
+from agent_memory.sessions.message_ids import words_digest
 from agent_memory.text.chat_messages import ToolCallLinks, links_of
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
@@ -40,8 +41,7 @@ class StoredMessage(NamedTuple):
 
 def message_identity(message: MemoryMessage) -> str:
     """What makes a message the same when it is written again: its id and what it says, and behind that what it holds beside its text."""
-    h = blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9)
-    plain = f"{message.id}\n{h.hexdigest()}"
+    plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
     return f"{plain}\n{blake2b(json.dumps(beside, sort_keys=True).encode(), digest_size=9).hexdigest()}"

@@ -29,7 +29,7 @@ from agent_memory.http.responses import ModelResponse, errors, etag, versioned
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders, permit_erasure
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.records import message_memory_id
-from agent_memory.sessions.service import SessionService, with_made_ids
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesRequest,
@@ -86,14 +86,12 @@ async def append_messages(
     if_match: IfMatch = None,
 ) -> Response:
     """Appends messages to a session, which is made when it does not exist. A message whose id is there already is skipped."""
-    if wait is not None:
-        body = body.model_copy(update={"messages": with_made_ids(body.messages)})
-    answer = await services[SessionService].append(scope, session_id, body, if_match=version_of(if_match))
+    answer, messages = await services[SessionService].append_messages(scope, session_id, body, if_match=version_of(if_match))
     if wait is not None:
         reached: MessageStage = "stored"
         if services[SessionService].promotes:
             ref = session_of(scope, session_id, body.namespace, body.user_id)
-            ids = [message_memory_id(ref, message.id) for message in body.messages]
+            ids = [message_memory_id(ref, message.id) for message in messages]
             reached = await services[OperationService].wait_for_messages(scope, ref, ids, wait.stage, wait.seconds)
         answer = answer.model_copy(update={"reached": reached})
     return ModelResponse(answer, etag(answer.version))

@@ -62,6 +62,14 @@ def queue_recent(
     pipe.execute_command(*asked)
 
 
+class MessageIdsReused(Exception):
+    """Messages, by their positions, have the id of another message of the session."""
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        super().__init__("ids of messages are reused")
+        self.positions = positions
+
+
 class SessionScripts:
     """The scripts of sessions over one client. What frees memory is done in a full Redis, too."""
 
@@ -92,8 +100,8 @@ class SessionScripts:
 
         With `anew` the messages take the place of the session that is there, with all pending work on it, in the same step.
 
-        Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, BadInput for an empty one, and Forbidden for a session
-        of an agent out of the writer's reach.
+        Raises MessageIdsReused, VersionMismatch, IdTaken, TooLarge for more messages than it may have, BadInput for an empty one, and
+        Forbidden for a session of an agent out of the writer's reach.
         """
         reply = await self._write(
             k,
@@ -110,6 +118,8 @@ class SessionScripts:
         _refuse_mismatch(reply)
         if reply[0] == b"agent":
             raise agent_refusal()
+        if reply[0] == b"reused":
+            raise MessageIdsReused(list(map(int, reply[1:])))
         if reply[0] == b"taken":
             raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
         if reply[0] == b"full":

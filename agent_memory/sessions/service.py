@@ -21,13 +21,16 @@ from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import from_micros
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.ids import is_repeatable, made_id
+from agent_memory.core.notices import add_notice
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.annotations import check_annotations
 from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
-from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite, TokenWindow
+from agent_memory.sessions.message_ids import reuse_notices, with_distinct_ids
+from agent_memory.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory.sessions.strategies import check_strategy
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
@@ -106,7 +109,8 @@ class SessionService:
         self._sizes.check_json(body.data, "data")
         self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
-        messages = _with_stable_ids(body.messages)
+        identified = _with_stable_ids(body.messages)
+        messages = await self._new(with_distinct_ids(identified))
         memories = [self._with_stable_id(ref, record) for record in body.memories]
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
             memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
@@ -118,7 +122,8 @@ class SessionService:
         named = body.model_fields_set
         change = SessionWrite(
             mode="put",
-            messages=await self._new(messages),
+            messages=messages,
+            distinct_ids=True,
             context=body.context or None,
             context_tokens=await self._counter.count_aside(body.context) if body.context else 0,
             data=body.data,
@@ -132,22 +137,23 @@ class SessionService:
             last_accessed=body.last_accessed if "last_accessed" in named else None,
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
-            empty=_empty(messages),
+            empty=_empty(identified),
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
+        stored = _stored(identified, messages)
         for position, beside in written.kept_beside:
-            messages[position] = with_beside(messages[position], from_json(beside))
+            stored[position] = with_beside(stored[position], from_json(beside))
         session = {
             **body.__dict__,
             "namespace": ref.namespace,
             "user_id": ref.user_id,
             "session_id": session_id,
-            "messages": messages,
+            "messages": stored,
             "memories": memories,
             "created_at": datetime.fromisoformat(written.said_created) if written.said_created else from_micros(written.created),
             "updated_at": datetime.now(UTC),
-            **self._percentages(written.tokens, bool(messages), model_name, context_window_max),
+            **self._percentages(written.tokens, bool(stored), model_name, context_window_max),
             "new_session": None,
             "unsaved": None,
         }
@@ -156,9 +162,16 @@ class SessionService:
     async def append(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> AppendMessagesResponse:
+        """As `append_messages`, without the messages."""
+        return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
+
+    async def append_messages(
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+    ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again.
 
-        With `anew` the messages replace the session in one step. Memories of its former messages stay.
+        One that has the id of another message of the session gets an id of its own: returned are the messages as they are stored. With
+        `anew` the messages replace the session in one step. Memories of its former messages stay.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -166,9 +179,12 @@ class SessionService:
         check_annotations(scope, body.messages)
         self._sizes.check_messages(body.messages)
         await self._room(scope, body.messages)
+        named = with_made_ids(body.messages)
+        messages = await self._new(with_distinct_ids(named))
         change = SessionWrite(
             mode="append",
-            messages=await self._new(with_made_ids(body.messages)),
+            messages=messages,
+            distinct_ids=True,
             agent_id=body.agent_id,
             if_match=if_match,
             anew=anew,
@@ -177,7 +193,7 @@ class SessionService:
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)
-        return AppendMessagesResponse(
+        answer = AppendMessagesResponse(
             session_id=session_id,
             namespace=ref.namespace,
             user_id=ref.user_id,
@@ -187,6 +203,7 @@ class SessionService:
             version=written.version,
             **self._percentages(written.tokens, True, body.model_name, body.context_window_max),
         )
+        return answer, _stored(named, messages)
 
     async def get(
         self,
@@ -408,6 +425,14 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 def _is_promoted(message: MemoryMessage) -> bool:
     """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
+
+
+def _stored(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
+    """The messages as they were written, some under other ids than they were named by: the answer says so."""
+    stored = [new.message for new in written]
+    for notice in reuse_notices(named, stored):
+        add_notice(notice)
+    return stored
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redisvl.query import FilterQuery
 
-from agent_memory.core.clock import iso
+from agent_memory.core.errors import BadInput
 from agent_memory.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.owners import one_owner_each, owner_name, with_session_owner
@@ -30,83 +29,27 @@ from agent_memory.sessions.codec import (
     encode_own,
     message_identity,
 )
-from agent_memory.sessions.scripts import JournalBatch, SessionScripts, SessionStamp, queue_window
+from agent_memory.sessions.message_ids import with_other_id
+from agent_memory.sessions.scripts import JournalBatch, MessageIdsReused, SessionScripts, SessionStamp, queue_window
+from agent_memory.sessions.session_write import REMEMBERED_IDS, SessionWrite, micros, write_arguments
 from agent_memory.storage.connection import read
-from agent_memory.storage.keyspace import Keys, SessionKeys, tag, untag
+from agent_memory.storage.keyspace import Keys, SessionKeys, untag
 from agent_memory.storage.scripts import Arg, compact
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.indexes import session_index_name
 from agent_memory.storage.search.queries import search
 from agent_memory.storage.search.results import Hit
 from agent_memory.text.chat_messages import whole_window
-from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
+from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 
 # Messages that stay in a journal after they were worked off, as context for those that follow.
 JOURNAL_CONTEXT = 10
-# Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
-REMEMBERED_IDS = 1000
+# How often a message gets another id: what it got may be in use, too.
+_OTHER_IDS = 8
 _SHOWN = ("sid", "ns", "us", "ctx", "ag")
 # How many messages before a window are looked at for the calls that its first ones answer.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
-
-
-@dataclass(slots=True)
-class NewMessage:
-    """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
-
-    message: MemoryMessage
-    tokens: int
-    promote: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class MovedSession:
-    """What only a session that comes from another server brings: its own times, how long it has left (s, None: its whole TTL), and fields
-    of other features."""
-
-    created_at: datetime
-    updated_at: datetime
-    seconds_left: int | None = None
-    fields: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(slots=True)
-class SessionWrite:
-    """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
-
-    `waiting` are the places of those memories that are to be promoted. `fed_back`: among the messages are some that a memory prompt
-    made, so those that repeat earlier ones were not said again.
-    """
-
-    mode: str
-    messages: Sequence[NewMessage]
-    context: str | None = None
-    context_tokens: int = 0
-    data: dict[str, Any] | None = None
-    memories: Sequence[MemoryRecord] = ()
-    waiting: Sequence[int] = ()
-    strategy: MemoryStrategyConfig | None = None
-    agent_id: str | None = None
-    ttl_seconds: int | None = None
-    client_tokens: int = 0
-    created_at: datetime | None = None
-    last_accessed: datetime | None = None
-    window: int | None = None
-    default_window: int = 16000
-    summarize_ratio: float = 0.0
-    extract_after_ms: int = -1
-    extract_within_ms: int = 0
-    if_match: str | None = None
-    moved: MovedSession | None = None
-    extract_tokens: int = 0
-    fed_back: bool = False
-    most_messages: int = 0
-    """How many messages the session may have then; 0: any number."""
-    empty: Sequence[int] = ()
-    """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
-    anew: bool = False
-    """Whether an append takes the place of the session that is there, and of all pending work on it."""
 
 
 @dataclass(slots=True)
@@ -168,15 +111,24 @@ class SessionStore:
         reach, IdTaken for those whose id belongs to another owner; both name the field, and nothing is written. What the session holds
         unchanged already is not written again. Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
         """
-        sid = self._sid(scope, ref, write=True)
+        k = self._keys.session(self._sid(scope, ref, write=True))
         permit_own(scope, ref, change)
-        k = self._keys.session(sid)
+        for _ in range(_OTHER_IDS):
+            try:
+                return await self._write(scope, ref, k, change)
+            except MessageIdsReused as reused:
+                for position in reused.positions:
+                    new = change.messages[position]
+                    new.message = with_other_id(new.message)
+        raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
+
+    async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
         args: list[Arg] = []
         for new in change.messages:
             args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message), encode_beside(new.message)]
         # Of several with one id the last one counts.
         promoted = {change.memories[position].id: position for position in change.waiting}
-        arguments = _write_arguments(scope, ref, change)
+        arguments = write_arguments(scope, ref, change)
         arguments["fields"] |= self._own(scope, ref, change, promoted)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
         return await self._scripts.write_session(k, user_waiting, arguments, args, list(promoted.values()), anew=change.anew)
@@ -189,7 +141,7 @@ class SessionStore:
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
-            created = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
+            created = micros(record.created_at) if "created_at" in record.model_fields_set else ""
             own += [
                 name,
                 encode_own(record, scope),
@@ -197,7 +149,7 @@ class SessionStore:
                 owner_name(with_session_owner(ref, record)),
                 created,
             ]
-        memories = [part for record in change.memories for part in (record.id, content_mark(record), _micros(record.created_at))]
+        memories = [part for record in change.memories for part in (record.id, content_mark(record), micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
     def queue_read(
@@ -427,69 +379,6 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
     one_owner_each(placed)
-
-
-def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
-    """The arguments of `session_write.lua` that say what is written."""
-    identity = ["tn", scope.tenant, "sid", ref.session_id]
-    doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
-    if ref.namespace is not None:
-        identity += ["ns", ref.namespace]
-        doc += ["ns", tag(ref.namespace)]
-    if ref.user_id is not None:
-        identity += ["us", ref.user_id]
-        doc += ["u", tag(ref.user_id)]
-    strategy = None if change.strategy is None else change.strategy.model_dump_json()
-    values: dict[str, str | int | None] = {
-        "ctx": change.context,
-        "ct": change.context_tokens or None,
-        "data": None if change.data is None else compact(change.data),
-        "mems": compact([record.model_dump(mode="json") for record in change.memories]) if change.memories else None,
-        "st": strategy,
-        "ag": change.agent_id,
-        "ttl": change.ttl_seconds,
-        "tok": change.client_tokens or None,
-        "co": None if change.created_at is None else iso(change.created_at),
-        "la": None if change.last_accessed is None else iso(change.last_accessed),
-        "cw": change.window,
-    }
-    stored_fields = [part for name, value in values.items() if value is not None for part in (name, str(value))]
-    # created_at stays as it was when a replacement does not name it.
-    removed_fields = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
-    ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
-    updated_at = None
-    if change.moved is not None:
-        updated_at = _micros(change.moved.updated_at)
-        stored_fields += [part for pair in change.moved.fields.items() for part in pair]
-        # The last of two values of a field counts: the session is listed by its own time.
-        doc += ["c", _micros(change.moved.created_at)]
-        if change.moved.seconds_left is not None:
-            ttl = change.moved.seconds_left
-    return {
-        "mode": change.mode,
-        # An empty tag is no version that there could be; to the script "" says that none is asked for.
-        "if_match": "-" if change.if_match == "" else change.if_match,
-        "ttl": ttl,
-        "window": change.window,
-        "default_window": change.default_window,
-        "summarize_ratio": change.summarize_ratio,
-        "summary": change.context,
-        "strategy": strategy,
-        "extract_after_ms": change.extract_after_ms,
-        "extract_within_ms": change.extract_within_ms,
-        "extract_tokens": change.extract_tokens or None,
-        "remembered_ids": REMEMBERED_IDS,
-        "max_messages": change.most_messages or None,
-        "fed_back": change.fed_back,
-        "updated_at": updated_at,
-        "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
-        | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
-        | ({"anew": True} if change.anew else {}),
-    }
-
-
-def _micros(moment: datetime) -> str:
-    return str(round(moment.timestamp() * 1_000_000))
 
 
 def _identity(hit: Hit) -> dict[str, str]:

@@ -22,7 +22,8 @@ from agent_memory.memories.service import message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.write_decisions import add_details, tells_the_same
 from agent_memory.sessions.codec import message_identity
-from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.sessions.store import SessionStore
 from agent_memory.sessions.strategies import check_strategy
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.text.normalization import is_turn

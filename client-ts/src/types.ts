@@ -51,7 +51,7 @@ export interface AnswerExplanation {
 
 /**
  * Messages to add to the end of a session. One that the session holds already (id, role and content) is skipped, so a repeat
- * is harmless; the same id with other words is another message.
+ * is harmless; the same id with other words is another message, which gets an id of its own (`notices` name it).
  */
 export interface AppendMessagesRequest {
   /** The messages to add, oldest first; at most 1,000. */

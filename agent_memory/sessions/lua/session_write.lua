@@ -11,6 +11,7 @@
 --   updated_at          µs, the time of its change if not now
 --   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
 --                       empty: [positions of messages that must be known already],
+--                       distinct_ids: whether an id that is known with other words is refused, of a PUT where that made another id before,
 --                       agents: the only ones that the writer reaches, if it is limited to some,
 --                       anew: whether an append takes the place of the session that is there}
 --   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
@@ -22,7 +23,7 @@
 -- ARGV: fed_back: flag, updated_at?, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "",
 --     [position, JSON of what stood beside its text and stays…]},
---    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"taken", position among those to promote} or {"agent"}
+--    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"reused", positions…}, {"taken", position among those to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")
@@ -65,6 +66,22 @@ local function refusal()
   end
   return nil
 end
+-- The positions of messages whose id names another message of the session. A PUT may correct a message under its id, but what was given an
+-- id of its own before (`message_ids.py`) keeps that.
+local function reused_ids()
+  local positions = {}
+  if not fields.distinct_ids or not exists or fields.anew then return positions end
+  for i = new_messages_at, #ARGV, 5 do
+    local id, words = string.match(ARGV[i], '^([^\n]*)\n([^\n]*)')
+    if not redis.call('ZSCORE', ids, id .. '\n' .. words) and redis.call('ZSCORE', ids, id .. '\n') then
+      local other = id .. '~' .. string.sub(words, 1, 12) .. '\n' .. words
+      if not put or redis.call('ZSCORE', ids, other) then positions[#positions + 1] = (i - new_messages_at) / 5 end
+    end
+  end
+  return positions
+end
+local reused = reused_ids()
+if #reused > 0 then return {'reused', unpack(reused)} end
 local refused = refusal()
 if refused then return refused end
 local new_memories, unchanged = own_memories.new_ones(fields.to_promote, fields.memories, put and exists and meta)
@@ -120,6 +137,7 @@ for i = new_messages_at, #ARGV, 5 do
     last_seq = last_seq + 1
     seq = last_seq
     redis.call('ZADD', ids, seq, identity)
+    redis.call('ZADD', ids, seq, string.match(identity, '^[^\n]*\n'))
     if extra ~= '' then redis.call('ZADD', ids, seq, string.match(identity, '^[^\n]*\n[^\n]*')) end
     added = added + 1
   end
@@ -155,11 +173,12 @@ local function only_adds()
 end
 -- A program that always sends a window of what was said must not leave the ids of everything behind.
 local function forget_old_ids()
-  local spare = redis.call('ZCARD', ids) - #entries - remembered_ids
+  -- A message has three entries at most: its id, with its words, and with what stands beside them.
+  local spare = redis.call('ZCARD', ids) - 3 * (#entries + remembered_ids)
   if spare <= remembered_ids then return end
   local current = {}
   for _, entry in ipairs(entries) do current[string.match(entry, '^%d+')] = true end
-  local oldest = redis.call('ZRANGE', ids, 0, spare + #entries - 1, 'WITHSCORES')
+  local oldest = redis.call('ZRANGE', ids, 0, spare + 3 * #entries - 1, 'WITHSCORES')
   for i = 1, #oldest, 2 do
     if spare > 0 and not current[string.format('%.0f', oldest[i + 1])] then
       redis.call('ZREM', ids, oldest[i])

@@ -26,7 +26,8 @@ from agent_memory.memories.quarantine.service import screen_caller_record
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.write_decisions import adopt_settled
 from agent_memory.sessions.codec import message_identity
-from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldItem, OldKind, OldStore
 from agent_memory.transfer.archived_server.preview import MigrationPreview
 from agent_memory.transfer.archived_server.progress import MovedRecord, MoveStore

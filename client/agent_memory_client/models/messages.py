@@ -91,7 +91,7 @@ class MemoryMessage(BaseModel):
 
 class AppendMessagesRequest(BaseModel):
     """Messages to add to the end of a session. One that the session holds already (id, role and content) is skipped, so a repeat
-    is harmless; the same id with other words is another message."""
+    is harmless; the same id with other words is another message, which gets an id of its own (`notices` name it)."""
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
     """The messages to add, oldest first; at most 1,000."""

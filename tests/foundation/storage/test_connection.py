@@ -7,7 +7,8 @@ from redis import exceptions
 
 from agent_memory.core.errors import BadInput, RedisUnavailable, StartupError
 from agent_memory.core.scope import SessionRef
-from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translate_error
 from agent_memory_client.models import MemoryMessage
 from tests.support.commands import commands_of

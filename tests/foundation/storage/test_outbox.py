@@ -8,7 +8,8 @@ import pytest
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.task_kinds import DueKind
-from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.scripts import Claim
 from agent_memory_client.models import MemoryMessage
 from tests.support.rig import SCOPE, Rig, gathered

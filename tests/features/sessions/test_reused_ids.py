@@ -1,0 +1,87 @@
+"""An id of a message that is used again: no message and no memory of it is lost, and a correction stays one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.http.app import create_app
+from tests.support.rig import Rig
+
+DENTIST, PLUMBER = "My dentist is Dr Kim in Bergen", "My plumber is Joe Blake"
+PATH = "/v1/working-memory/s"
+
+
+@pytest.fixture
+async def http(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def message(text: str, name: str = "msg-1") -> dict[str, Any]:
+    return {"id": name, "role": "user", "content": text}
+
+
+async def append(http: httpx.AsyncClient, *messages: dict[str, Any]) -> Any:
+    answer = await http.post(f"{PATH}/messages", json={"user_id": "ana", "messages": messages})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def put(http: httpx.AsyncClient, *messages: dict[str, Any]) -> Any:
+    answer = await http.put(PATH, json={"user_id": "ana", "messages": messages})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def shown(http: httpx.AsyncClient) -> list[tuple[str, str]]:
+    messages = (await http.get(PATH, params={"user_id": "ana"})).json()["messages"]
+    return [(each["id"], each["content"]) for each in messages]
+
+
+async def remembered(http: httpx.AsyncClient, rig: Rig) -> list[str]:
+    await rig.work()
+    return sorted(memory["text"] for memory in (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"])
+
+
+async def test_an_append_under_a_known_id_with_other_words_is_a_message_of_its_own(rig: Rig, http: httpx.AsyncClient) -> None:
+    await append(http, message(DENTIST))
+    assert await remembered(http, rig) == [DENTIST]
+    second = await append(http, message(PLUMBER))
+    (notice,) = second["notices"]
+    (_, (other, _)) = await shown(http)
+    assert other != "msg-1"
+    assert notice.startswith("messages.0.id: ")
+    assert other in notice
+    assert await remembered(http, rig) == [DENTIST, PLUMBER]
+    for text in (DENTIST, PLUMBER):
+        assert (await append(http, message(text)))["appended"] == 0
+    assert await shown(http) == [("msg-1", DENTIST), (other, PLUMBER)]
+
+
+async def test_ids_that_are_used_twice_in_one_request_lose_nothing(rig: Rig, http: httpx.AsyncClient) -> None:
+    await append(http, message(DENTIST), message(PLUMBER))
+    first = await shown(http)
+    assert [text for _, text in first] == [DENTIST, PLUMBER]
+    assert await remembered(http, rig) == [DENTIST, PLUMBER]
+    await put(http, message(DENTIST), message(PLUMBER))
+    assert await shown(http) == first
+    await put(http, message(PLUMBER))
+    assert await shown(http) == first[1:]
+    assert await remembered(http, rig) == [DENTIST, PLUMBER]
+
+
+async def test_a_put_that_corrects_a_message_corrects_its_memory_and_keeps_the_version(rig: Rig, http: httpx.AsyncClient) -> None:
+    await put(http, message(DENTIST))
+    assert await remembered(http, rig) == [DENTIST]
+    corrected = await put(http, message("My dentist is Dr Kim in Oslo"))
+    assert "notices" not in corrected
+    assert await shown(http) == [("msg-1", "My dentist is Dr Kim in Oslo")]
+    assert await remembered(http, rig) == ["My dentist is Dr Kim in Oslo"]
+    (memory,) = (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"]
+    history = (await http.get(f"/v1/long-term-memory/{memory['id']}/history")).json()
+    assert DENTIST in str(history)
