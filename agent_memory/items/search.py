@@ -19,6 +19,7 @@ from agent_memory.items.filters import matches_filter
 from agent_memory.items.search_index import item_index_name
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
 from agent_memory.items.texts import item_text
+from agent_memory.llm.score_scales import raised
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.list_replies import SearchReader
@@ -160,8 +161,7 @@ def _score(item: StoredItem, vector: Vector | None, terms: Sequence[str]) -> flo
     share = sum(term in item.terms for term in terms) / len(terms) if terms else 0.0
     if vector is None or item.vector is None:
         return share
-    cosine = float(vector @ item.vector)
-    return min(1.0, cosine + (1.0 - cosine) * share / 2)
+    return raised(float(vector @ item.vector), share)
 
 
 def shown(item: StoredItem, score: float | None) -> ScoredItem:

@@ -8,13 +8,17 @@ from typing import Any
 
 from agent_memory.compat.supermemory.documents import content_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
+from agent_memory.llm.score_scales import raised
 from agent_memory.text.normalization import ABOUT_USER, QUESTION
+from agent_memory.text.terms import query_terms, terms
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
 """The key of the metadata under which the container tags beside the first are kept."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
+# How much of a text is looked through for the words of a query: a hundred long documents may be one answer.
+_COMPARED_CHARS = 8_000
 
 
 def moment(value: datetime) -> str:
@@ -27,8 +31,16 @@ def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 
+def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
+    """The cosine similarity of a hit, raised by the words of the query that it has; these alone if it has no vector yet."""
+    asked, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
+    share = sum(term in has for term in asked) / len(asked) if asked else 0.0
+    similarity = None if hit.explanation is None else hit.explanation.similarity
+    return raised(max(similarity or 0.0, 0.0), share)
+
+
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """The cosine similarity, 0 for what was found by its words alone."""
+    """How well a hit fits, on the scale of the hosted product: see `llm/score_scales.py`."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 

@@ -7,12 +7,14 @@ from typing import Any
 from uuid import uuid4
 
 from agent_memory.access.principals import within_namespace, writing
-from agent_memory.compat.supermemory.answers import TAGS, similarity_of
-from agent_memory.compat.supermemory.filters import condition_of
+from agent_memory.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
+from agent_memory.compat.supermemory.filters import condition_of, text_keys
 from agent_memory.compat.supermemory.requests import MAX_PAGE, ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.score_scales import scale_of
+from agent_memory.llm.threads import aside
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
@@ -32,6 +34,10 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.profile import Profile
 
+# What fits filters is looked for among so many memories at most.
+MOST_LOOKED_THROUGH = 5_000
+# Each is read in all these memories.
+_MOST_TEXT_KEYS = 4
 # Fields of a change that may be left out, and their names here.
 _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
 
@@ -43,12 +49,13 @@ class MemoryOperations:
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
         self._extracts = runtime.extracts
+        self._scale = scale_of(runtime.embedder.model)
         self._namespace = runtime.settings.compat.namespace_of("supermemory")
         self._scope = within_namespace(scope, self._namespace)
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
         """What fits a question, the best first, each with whether it is what was said word for word rather than a memory."""
-        condition = self._selection(request.tags(), request.filters or request.filter)
+        condition = await self._selection(request.tags(), request.filters or request.filter)
         kinds: list[dict[str, Any]] = []
         # Without a model what was said stands for the memories.
         chunks = request.search_mode != "memories" or not self._extracts
@@ -65,6 +72,13 @@ class MemoryOperations:
             "explain": True,
         }
         hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
+        # Callers compare with thresholds of the hosted product.
+        scores = await aside(
+            lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
+        )
+        for hit, score in zip(hits, scores, strict=True):
+            if hit.explanation is not None:
+                hit.explanation.similarity = score
         least = request.threshold if request.threshold is not None else request.chunk_threshold
         if least is not None:
             hits = [hit for hit in hits if similarity_of(hit) >= least]
@@ -81,7 +95,7 @@ class MemoryOperations:
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
         """A page of a container's memories, or (`chunks`) of what was said word for word, the newest first, and how many there are."""
         size = min(request.limit, MAX_PAGE)
-        condition = self._selection(request.tags(), request.filters or request.filter)
+        condition = await self._selection(request.tags(), request.filters or request.filter)
         condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
         condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
         body = {
@@ -183,11 +197,31 @@ class MemoryOperations:
                 return hit
         raise NotFound("no memory has this text")
 
-    def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
+    async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
         conditions: list[dict[str, Any]] = [{"user_id": {"eq": tags[0]}}] if tags else []
         conditions += [{"metadata": {TAGS: {"all": list(tags[1:])}}}] if tags[1:] else []
-        condition = condition_of(filters)
+        keys = text_keys(filters)
+        if len(keys) > _MOST_TEXT_KEYS:
+            raise BadInput(f"may compare at most {_MOST_TEXT_KEYS} keys by parts of their texts", field="filters")
+        condition = condition_of(filters, {key: await self._texts_under(key, conditions) for key in sorted(keys)})
         return conditions if condition is None else [*conditions, condition]
+
+    async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
+        """The different texts under a key of the metadata, in the newest memories that have it."""
+        texts: dict[str, None] = {}
+        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
+            having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
+            values = {"namespace": {"eq": self._namespace}, "filter": having, "limit": MAX_PAGE, "offset": offset}
+            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            found = [value for hit in page.memories for value in _as_list(hit.metadata.get(key))]
+            texts |= dict.fromkeys(value for value in found if isinstance(value, str))
+            if page.next_offset is None:
+                break
+        return list(texts)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _went(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from agent_memory.compat.supermemory.conversations import messages_of
 from agent_memory.compat.supermemory.derived_memories import delete_memories_of
 from agent_memory.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
-from agent_memory.compat.supermemory.memories import MemoryOperations
+from agent_memory.compat.supermemory.memories import MOST_LOOKED_THROUGH, MemoryOperations
 from agent_memory.compat.supermemory.requests import (
     MAX_PAGE,
     BulkDelete,
@@ -47,8 +47,6 @@ from agent_memory_client.models import (
 _TRIES = 16
 # Deleting all of a container goes page by page: so many pages at most.
 _MOST_PAGES = 1_000
-# What fits filters is looked for among so many memories at most.
-_MOST_LOOKED_THROUGH = 5_000
 
 
 class SupermemoryService(MemoryOperations):
@@ -220,7 +218,7 @@ class SupermemoryService(MemoryOperations):
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
         """A page of documents, the newest first unless asked otherwise, and where in the list it stands."""
         tags, size = request.tags(), min(request.limit, MAX_PAGE)
-        condition = self._selection(tags, request.filters or request.filter)
+        condition = await self._selection(tags, request.filters or request.filter)
         if len(condition) > (1 if tags else 0):
             return await self._list_fitting(request, condition, size)
         sessions, user = self._services[SessionService], tags[0] if tags else None
@@ -241,7 +239,7 @@ class SupermemoryService(MemoryOperations):
         """As `list`, of the documents whose memories fit a condition: of what was said word for word, the newest 5,000."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
-        for offset in range(0, _MOST_LOOKED_THROUGH, MAX_PAGE):
+        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
             values = {"namespace": {"eq": self._namespace}, "filter": messages, "limit": MAX_PAGE, "offset": offset}
             found = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
             refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in found.memories if hit.session_id}
