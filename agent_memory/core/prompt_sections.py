@@ -55,6 +55,8 @@ class PromptAsk:
     optimize_query: bool = False
     explain: bool = False
     reader: Reader = NOBODY
+    names_tokens: bool = False
+    """Whether the request itself says how many tokens the prompt may have."""
 
 
 @dataclass(slots=True)

@@ -37,9 +37,11 @@ class LineStyle:
         return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
 
 
-def memory_line(memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False) -> str:
+def memory_line(
+    memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
+) -> str:
     """One memory on one line; `date` is its `line_date`. `latest` marks the last of statements that contradict each other; `asks` says that
-    it is but a question."""
+    it is but a question. Of one that is too long its `passage` is shown."""
     when = date.astimezone(style.zone)
     marks = [day(when), ago(when, style.now)]
     if memory.times_said > 1:
@@ -48,8 +50,9 @@ def memory_line(memory: ShownMemory, style: LineStyle, date: datetime, *, latest
         marks.append(f"no longer true since {day(since.astimezone(style.zone))}")
     elif latest:
         marks.append("latest")
+    text = one_line(memory.text if passage is None else passage)
     identity = f" (ID: {shown_id(memory.id)})" if style.ids else ""
-    return f"- [{', '.join(marks)}; {memory.memory_type}] {_speaker(memory, asks=asks)}{one_line(memory.text)}{identity}"
+    return f"- [{', '.join(marks)}; {memory.memory_type}] {_speaker(memory, asks=asks)}{text}{identity}"
 
 
 def line_date(memory: ShownMemory) -> datetime:

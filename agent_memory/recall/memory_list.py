@@ -6,7 +6,7 @@ not need is the other's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -16,7 +16,9 @@ from agent_memory.recall.contradictions import latest_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
 from agent_memory.text.languages.questions import asks_for_questions
 from agent_memory.text.normalization import QUESTION
+from agent_memory.text.passages.best_passage import best_passage
 from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
+from agent_memory.text.terms import query_terms
 from agent_memory_client.models import Cut
 
 # A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
@@ -24,17 +26,24 @@ _MOST_CITED = 4
 # A message that is so many times as long as the facts that rest on it says more than they do.
 _SAYS_MORE = 4
 
+# Memories that are too long are shown in part: so many, each with at most that part of the tokens, if there are enough for a sentence.
+_PASSAGES = 4
+_LEAST_PASSAGE = 128
+_MARKS_TOKENS = 4
+
 MessageName = tuple[str | None, str | None, str | None, str]
 """A message: namespace, user, session and id."""
 
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask."""
+    """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask, `passages` what
+    is shown of those that are too long, by their ids."""
 
     facts: Sequence[ShownMemory] = ()
     statements: Sequence[ShownMemory] = ()
     asked: frozenset[str] = frozenset()
+    passages: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def memories(self) -> list[ShownMemory]:
@@ -43,14 +52,18 @@ class MemoryList:
 
     def fact_lines(self, style: LineStyle) -> list[str]:
         """A line of each fact, the most relevant first."""
-        return [memory_line(memory, style, line_date(memory)) for memory in self.facts]
+        return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
         """A line of each thing that was said, oldest first; questions behind statements."""
         asked = self.asked
         dated = sorted([(memory.id in asked, line_date(memory), memory.id, memory) for memory in self.statements], key=itemgetter(0, 1, 2))
         latest = latest_of([memory for asks, *_, memory in dated if not asks]) if len(dated) > 1 else frozenset[str]()
-        return [memory_line(memory, style, when, latest=memory.id in latest, asks=asks) for asks, when, _, memory in dated]
+        part_of = self.passages.get
+        return [
+            memory_line(memory, style, when, latest=memory.id in latest, asks=asks, passage=part_of(memory.id))
+            for asks, when, _, memory in dated
+        ]
 
     def text(self, style: LineStyle) -> str:
         """All lines, with the note that they are quotations, as the contract's one message has them."""
@@ -66,7 +79,15 @@ class MemoryList:
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
         """The list without some of them."""
         facts = [memory for memory in self.facts if not hidden(memory)]
-        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.asked)
+        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.asked, self.passages)
+
+    def notices(self) -> list[str]:
+        """Which memories are shown in part."""
+        return [
+            f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
+            for memory in self.memories
+            if memory.id in self.passages
+        ]
 
 
 @dataclass(slots=True)
@@ -81,6 +102,7 @@ class MemorySelection:
     distinct: bool
     line_tokens: int = LINE_TOKENS
     cut: list[Cut] = field(default_factory=list[Cut])
+    passages: dict[str, str] = field(default_factory=dict[str, str])
     _left: int = 0
     _wanted: int = 0
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
@@ -107,7 +129,7 @@ class MemorySelection:
             self._wanted += (cost := self._cost(memory))
             if cost > self._left:
                 self.cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._wanted, tokens_available=self.budget))
-        return MemoryList(shown, said, asked)
+        return MemoryList(shown, said, asked, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
         """Those that fit, and those that fitted if there were more tokens or places."""
@@ -115,6 +137,8 @@ class MemorySelection:
         beyond: list[ShownMemory] = []
         for memory in memories:
             cost = self._cost(memory) if counted else 0
+            if cost > self._left and len(taken) < places:
+                cost = self._shorten(memory, cost)
             if cost > self._left or len(taken) >= places:
                 beyond.append(memory)
             elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
@@ -124,6 +148,23 @@ class MemorySelection:
                 self._left -= cost
                 taken.append(memory)
         return taken, beyond
+
+    def _shorten(self, memory: ShownMemory, cost: int) -> int:
+        """Chooses the passage to show of a memory that is too long, if there is room for one; what it costs then."""
+        share = max(self.budget // _PASSAGES, _LEAST_PASSAGE)
+        room = min(self._left, share) - self.line_tokens
+        if cost <= share or room < _LEAST_PASSAGE // 2 or len(self.passages) >= _PASSAGES:
+            return cost
+        start, end = best_passage(memory.text, query_terms(self.query), room - _MARKS_TOKENS)
+        passage = f"{'…' if start else ''}{memory.text[start:end].strip()}{'…' if end < len(memory.text) else ''}"
+        if (shorter := self.count(passage)) > room:
+            start, end = best_passage(memory.text, query_terms(self.query), (room - _MARKS_TOKENS) * room // (2 * shorter))
+            passage = f"…{memory.text[start:end].strip()}…"
+            shorter = self.count(passage)
+        if shorter + self.line_tokens <= self._left:
+            self.passages[memory.id] = passage
+            return shorter + self.line_tokens
+        return cost
 
     def _cost(self, memory: ShownMemory) -> int:
         return self.count(memory.text) + self.line_tokens

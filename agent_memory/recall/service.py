@@ -187,13 +187,14 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
-    if body.format is not None and body.max_tokens is None:
+    names_tokens = body.max_tokens is not None
+    if body.format is not None and not names_tokens:
         body = body.model_copy(update={"max_tokens": DEFAULT_FORMAT_TOKENS})
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
     agent = body.agent_id if session is None else session.agent_id
     permit_agent(scope, agent)
     reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
-    return PromptAsk(scope, body, ref, optimize_query, explain, reader)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens)
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:

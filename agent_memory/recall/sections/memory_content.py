@@ -28,7 +28,7 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 class MemoriesContent:
     """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
     `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
-    tokens for what stands around them."""
+    tokens for what stands around them. `follows_tokens`: the request names the tokens, of which they have their share, however many."""
 
     query: SearchQuery
     ranking: Ranking
@@ -40,6 +40,7 @@ class MemoriesContent:
     ids: bool = True
     formatted: bool = False
     alone: bool = False
+    follows_tokens: bool = False
 
     @classmethod
     def of(
@@ -56,13 +57,25 @@ class MemoriesContent:
         """As its request wants them shown."""
         body = ask.body
         return cls(
-            query, ranking, cards, cut, counter, most, count_reading, body.include_ids, body.format is not None, body.session is None
+            query,
+            ranking,
+            cards,
+            cut,
+            counter,
+            most,
+            count_reading,
+            body.include_ids,
+            body.format is not None,
+            body.session is None,
+            ask.names_tokens,
         )
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
         around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
-        budget, request = self.most if tokens is None else min(max(tokens - around, 0), self.most), self.query.request
+        budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
+        if not self.follows_tokens:
+            budget = min(budget, self.most)
         # What is longer than twice the budget is shown by no prompt: how much longer it is nobody asks.
         count = partial(self.counter.count, enough=2 * budget)
         distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
@@ -100,7 +113,7 @@ class FittedMemories:
             why.messages_left_out = None if shown is None else shown.left_out
         if content.count_reading is not None:
             content.count_reading(content.query, cards)
-        style, notices = self._style(), [*content.query.notices, *content.ranking.notices]
+        style, notices = self._style(), [*content.query.notices, *content.ranking.notices, *listed.notices()]
         if content.formatted:
             return SectionText((), listed.parts(style), cards, notices, why, request)
         return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)

@@ -26,3 +26,32 @@ async def test_what_is_long_is_remembered_and_recalled_without_keeping_anybody_w
         assert prompt.messages
     longest = {"working": working.longest, "recalling": recalling.longest}
     assert max(longest.values()) < _MOST, longest
+
+
+_COMMITTEE = "The committee met on the second floor and discussed the budget in great detail. "
+
+
+async def test_the_passage_of_a_long_memory_that_answers_is_shown_and_named(rig: Rig) -> None:
+    said = {"role": "user", "content": _COMMITTEE * 160 + "My locker code at the gym is 7719. " + _COMMITTEE * 160}
+    await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "ana", "messages": [said]}))
+    await rig.work()
+    query = "What is my locker code at the gym?"
+    for more in ({}, {"max_tokens": 2000}, {"format": "openai"}, {"session": {"session_id": "other", "user_id": "ana"}}):
+        body = {"query": query, "user_id": "ana", "long_term_search": True} | more
+        prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+        (memory,) = prompt.long_term_memories or []
+        text = str(prompt.messages)
+        assert "My locker code at the gym is 7719." in text, more
+        assert ("said: …" in text, f"… (ID: {memory.id})" in text) == (True, True), more
+        assert len(text) < 4 * 2500, "no more than a passage of it"
+        assert [memory.id in notice for notice in prompt.notices or ()] == [True]
+
+
+async def test_memories_take_the_share_of_the_tokens_that_a_request_names(rig: Rig) -> None:
+    said = {"role": "user", "content": _COMMITTEE * 300}
+    await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "bo", "messages": [said]}))
+    await rig.work()
+    body = {"query": "Where does the committee meet?", "user_id": "bo", "long_term_search": True, "max_tokens": 64_000}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    assert _COMMITTEE * 299 in str(prompt.messages)
+    assert prompt.notices is None
