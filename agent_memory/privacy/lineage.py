@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from redis.asyncio import Redis
 
@@ -22,6 +24,8 @@ from agent_memory.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 _PER_MEMORY = 5
+# Of 64 KB each these are decoded in some ten milliseconds; then others have their turn.
+_PAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,13 @@ class LineageStore:
 
     async def read(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
         """These memories; without those that are gone, or of which a version is out of reach."""
-        mids = list(dict.fromkeys(mids))
-        if not mids:
-            return []
+        names = list(dict.fromkeys(mids))
+        memories: list[LineageMemory] = []
+        for start in range(0, len(names), _PAGE):
+            memories += await self._read(scope, names[start : start + _PAGE])
+        return memories
+
+    async def _read(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
         k = self._keys
 
         def build(pipe: Pipe) -> None:
@@ -87,34 +95,15 @@ class LineageStore:
                 pipe.get(k.alias(mid))
 
         rows = await read(self._client, build)
-        ledgers = {mid: [member.decode() for member in rows[_PER_MEMORY * position + 2]] for position, mid in enumerate(mids)}
+        ledgers = {mid: [member.decode() for member in rows[_PER_MEMORY * place + 2]] for place, mid in enumerate(mids)}
         names = [(mid, member) for mid, ledger in ledgers.items() for member in ledger if member.isdigit()]
 
         def queue_versions(pipe: Pipe) -> None:
             for mid, version in names:
                 pipe.hmget(k.history(f"{mid}.{version}"), [*READ_FIELDS, "im"])
 
-        past: dict[str, list[StoredMemory]] = {}
-        imported: dict[str, str] = {}
-        for (mid, _), row in zip(names, await read(self._client, queue_versions) if names else [], strict=True):
-            if (stored := read_row(scope.tenant, mid, row[:-1])) is not None:
-                past.setdefault(mid, []).append(stored)
-            if row[-1] is not None:
-                imported[mid] = untag(row[-1].decode())
-        memories: list[LineageMemory] = []
-        for position, mid in enumerate(mids):
-            current, over, _, evidence, alias = rows[_PER_MEMORY * position : _PER_MEMORY * (position + 1)]
-            now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
-            if (mark := current[-1] or over[-1]) is not None:
-                imported[mid] = untag(mark.decode())
-            versions = [*past.get(mid, ()), *([] if now is None else [now])]
-            if not versions or not all(within(scope, version.record) for version in versions):
-                continue
-            pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
-            changes = [member[1:] for member in ledgers[mid] if member.startswith("c")]
-            other = None if alias is None else alias.decode().partition(" ")[0]
-            memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
-        return memories
+        former = await read(self._client, queue_versions) if names else []
+        return await asyncio.to_thread(_decoded, scope, ledgers, rows, [(mid, row) for (mid, _), row in zip(names, former, strict=True)])
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
         """The memories that these mids are other names of, for those that are."""
@@ -162,3 +151,30 @@ class LineageStore:
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(*group)
         await steps.run_steps(self._scripts)
+
+
+def _decoded(
+    scope: Scope, ledgers: Mapping[str, Sequence[str]], rows: Sequence[Any], former: Sequence[tuple[str, Sequence[bytes | None]]]
+) -> list[LineageMemory]:
+    """Memories of what was read: five replies for each, in the order of their ledgers, and rows of former versions."""
+    past: dict[str, list[StoredMemory]] = {}
+    imported: dict[str, str] = {}
+    for mid, row in former:
+        if (stored := read_row(scope.tenant, mid, row[:-1])) is not None:
+            past.setdefault(mid, []).append(stored)
+        if row[-1] is not None:
+            imported[mid] = untag(row[-1].decode())
+    memories: list[LineageMemory] = []
+    for position, mid in enumerate(ledgers):
+        current, over, _, evidence, alias = rows[_PER_MEMORY * position : _PER_MEMORY * (position + 1)]
+        now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
+        if (mark := current[-1] or over[-1]) is not None:
+            imported[mid] = untag(mark.decode())
+        versions = [*past.get(mid, ()), *([] if now is None else [now])]
+        if not versions or not all(within(scope, version.record) for version in versions):
+            continue
+        pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
+        changes = [member[1:] for member in ledgers[mid] if member.startswith("c")]
+        other = None if alias is None else alias.decode().partition(" ")[0]
+        memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
+    return memories

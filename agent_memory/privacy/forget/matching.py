@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
-from agent_memory.privacy.forget.content_words import IDEOGRAPH, MOST_TEXT, content, coverage, is_same_word
+from agent_memory.privacy.forget.content_words import IDEOGRAPH, MOST_TEXT, content, coverage, forms, is_same_word
 from agent_memory.privacy.forget.things import names_thing
 from agent_memory.privacy.forget.word_lists import FIRST_PERSON, FUNCTION_WORDS, OWNERS, SECOND_PERSON
 from agent_memory.text.languages.questions import without_interrogatives
@@ -118,7 +118,8 @@ def fit(subject: Subject, statement: str, *, slot: str | None = None, owner: str
         return Fit.NO
     share = coverage(subject.terms, statement)
     if slot is not None and not subject.statement and coverage(subject.terms, slot.replace("_", " ").replace(".", " ")) == 1.0:
-        extra = [word for word in content(slot.replace("_", " ")) if not any(is_same_word(word, term) for term in subject.terms)]
+        named = frozenset().union(*map(forms, subject.terms))
+        extra = any(named.isdisjoint(forms(word)) for word in content(slot.replace("_", " ")))
         return Fit.POSSIBLE if extra else Fit.MEANT
     if share < 1.0:
         return Fit.POSSIBLE if share >= 0.5 and len(subject.terms) > 1 else Fit.NO
@@ -142,7 +143,8 @@ def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
     if IDEOGRAPH.search(statement):
         # Whoever stands between "我" and what is said is somebody else: "我妹妹对…", "私の妹は…".
         own = next((at for at, sign in enumerate(statement) if sign in FIRST_PERSON), -1)
-        first = next((at for at, sign in enumerate(statement) if at > own and sign in subject.terms), own + 1)
+        terms = frozenset(subject.terms)
+        first = next((at for at, sign in enumerate(statement) if at > own and sign in terms), own + 1)
         return first - own <= _NEAR_SIGNS
     persons = FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())
     if not OWNERS.isdisjoint(said[:2]):
@@ -162,12 +164,12 @@ def strike(text: str, subjects: Sequence[Subject], others: Collection[str] = (),
     Of a sentence with several clauses only some go, when each stands by itself, or another fact (`others`) rests on the rest.
     """
     parts = statements(text)
-    struck = [position for position, part in enumerate(parts) if _says(subjects, part, owner)]
+    struck = {position for position, part in enumerate(parts) if _says(subjects, part, owner)}
     if not struck:
         window = _window(parts, subjects)
         if window is None:
             return text
-        struck = list(window)
+        struck = set(window)
     kept: list[str] = []
     for position, part in enumerate(parts):
         rest = _without_clauses(part, subjects, others, owner) if position in struck else part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +105,7 @@ class Planner:
         self._whole = set(whole)
         self._facts_of: defaultdict[Cited, list[Subject]] = defaultdict(list)
         self._others_of: defaultdict[Cited, list[str]] = defaultdict(list)
+        self._struck: dict[Cited, Struck] | None = None
         self._chosen = {chosen.memory.mid for chosen in read.facts}
         self.plan = Plan()
 
@@ -210,13 +211,18 @@ class Planner:
 
     def _clean_quotes(self) -> None:
         """What stays must not quote what goes."""
+        changed = self._changed_mids()
         for memory in [*self._read.others, *(chosen.memory for chosen in self._read.facts if chosen.versions)]:
-            if memory.mid in self.plan.gone or any(memory.mid == other.mid for other, _ in self.plan.rewritten):
+            if memory.mid in changed:
                 continue
             quoted = [piece.quote for version in memory.versions for piece in version.record.evidence or () if piece.quote]
             quoted += [piece.quote for _, piece in memory.pieces if piece.quote]
             if any(self.struck(quote, evidence_messages(memory)) is not None for quote in quoted):
                 self.plan.quotes.append((memory, Struck("", None, "")))
+
+    def _changed_mids(self) -> set[str]:
+        """Memories that go, or lose a sentence."""
+        return {*self.plan.gone, *(memory.mid for memory, _ in self.plan.rewritten)}
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
         """A piece of evidence whose quote says nothing that goes."""
@@ -295,18 +301,17 @@ class Planner:
         if copy.context is None:
             return
         cited = {message for ref, message in [*self._whole, *self._facts_of] if ref == copy.ref}
+        changed = self._changed_mids()
         cited |= {
-            message
-            for memory in self._read.turns
-            if memory.mid in self.plan.gone or any(memory.mid == other.mid for other, _ in self.plan.rewritten)
-            for ref, message in evidence_messages(memory)
-            if ref == copy.ref
+            message for memory in self._read.turns if memory.mid in changed for ref, message in evidence_messages(memory) if ref == copy.ref
         }
         shown = {entry.stored.message.id for entry in copy.entries}
-        says = [*self._subjects, *(says for ref_message in self._facts_of for says in self._facts_of[ref_message])]
+        says = list(dict.fromkeys([*self._subjects, *(says for made in self._facts_of.values() for says in made)]))
         tells = any(subject.terms and coverage(subject.terms, part) == 1.0 for subject in says for part in statements(copy.context))
         if tells or cited - shown - set(struck):
-            gone = [_difference(what) for cited, what in self._struck_messages().items() if cited[0] == copy.ref]
+            if self._struck is None:
+                self._struck = self._struck_messages()
+            gone = [_difference(what) for cited, what in self._struck.items() if cited[0] == copy.ref]
             left = without_statements(copy.context, [subject.terms for subject in says], gone)
             change["summary"] = {"text": left, "tokens": count(left)}
             self.plan.counts["summaries"] += 1
@@ -344,16 +349,17 @@ def _shares(made: Sequence[Subject], text: str) -> bool:
     return any(coverage(says.terms, text) > 0 for says in made)
 
 
-def distinct_things(texts: Sequence[str], named: Subject) -> int:
-    """How many different things are said of something that is only named ("Anna"): what shares half of its words is one."""
-    groups: list[set[str]] = []
+def names_different_things(texts: Iterable[str], named: Subject) -> bool:
+    """True if different things are said of something that is only named ("Anna"). What shares half of its words is one thing."""
+    first: set[str] | None = None
     for text in texts:
         if coverage(named.terms, text) < 1.0:
             continue
-        said = {word for word in content(text) if word not in named.terms}
-        near = next((group for group in groups if not said or not group or len(said & group) * 2 >= min(len(said), len(group))), None)
-        if near is None:
-            groups.append(said)
+        said = set(content(text)).difference(named.terms)
+        if first is None:
+            first = said
+        elif said and first and len(said & first) * 2 < min(len(said), len(first)):
+            return True
         else:
-            near |= said
-    return len(groups)
+            first |= said
+    return False

@@ -1,8 +1,12 @@
-"""Forgetting what somebody names: what is meant is found, shown, taken all at once, and brought back for a while."""
+"""Forgetting what somebody names: what is meant is found, shown, taken all at once, and brought back for a while.
+
+Texts are compared in threads: thousands of sentences take seconds, in which the event loop answers others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,7 +24,7 @@ from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.privacy.forget.content_words import content
 from agent_memory.privacy.forget.matching import Fit, Subject, fit, says_together, statements, subject_of
-from agent_memory.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, distinct_things, evidence_messages
+from agent_memory.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, evidence_messages, names_different_things
 from agent_memory.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.privacy.forget.store import ForgetStore
 from agent_memory.privacy.forget.word_lists import OWN_THINGS
@@ -98,7 +102,7 @@ class ForgetService:
         for _ in range(_ATTEMPTS):
             meant = await (self._by_ids if request.ids is not None else self._by_text)(scope, request, whose)
             planner = await self._planner(scope, meant)
-            plan = planner.make(self._counter.count)
+            plan = await asyncio.to_thread(planner.make, self._counter.count)
             ambiguous = meant.ambiguous or (plan.empty and bool(meant.possible))
             matches = [*plan.matches, *meant.possible]
             if meant.ambiguous:
@@ -128,7 +132,7 @@ class ForgetService:
                 return None
             meant.whole.append((ref, message_id))
             planner = await self._planner(scope, meant)
-            plan = planner.make(self._counter.count)
+            plan = await asyncio.to_thread(planner.make, self._counter.count)
             if not (plan.gone or plan.dropped or plan.rewritten) and plan.counts["session_messages"] <= 1:
                 return None
             name, owner = str(ULID()), (ref.namespace, ref.user_id)
@@ -151,7 +155,7 @@ class ForgetService:
         whose = Whose(ref.namespace, ref.user_id, None)
         sessions = await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
         if subject.deictic:
-            last = _said_before(sessions, ref, message_id)
+            last = await asyncio.to_thread(_said_before, sessions, ref, message_id)
             if last is None:
                 return None
             subject = last
@@ -187,7 +191,7 @@ class ForgetService:
         subject = subject_of(asked.subject, about=asked.about) if asked is not None and forgets else subject_of(request.text)
         sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
-            subject = _said_last(sessions, whose.session_id)
+            subject = await asyncio.to_thread(_said_last, sessions, whose.session_id)
         return await self._mean(scope, whose, subject, sessions)
 
     async def _mean(self, scope: Scope, whose: Whose, subject: Subject, sessions: list[SessionCopy]) -> Meant:
@@ -195,11 +199,12 @@ class ForgetService:
         meant = Meant(whose, [subject], sessions=sessions)
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         for memory in memories:
-            self._judge(meant, subject, memory, memory.mid in near)
+            await asyncio.to_thread(self._judge, meant, subject, memory, memory.mid in near)
         if _is_bare_name(subject):
             said = [version.record.text for memory in memories for version in memory.versions[-1:]]
             said += [entry.stored.message.content for copy in sessions for entry in copy.entries]
-            meant.ambiguous = distinct_things([text for each in said for text in statements(each)], subject) > 1
+            sentences = (text for each in said for text in statements(each))
+            meant.ambiguous = await asyncio.to_thread(names_different_things, sentences, subject)
         return meant
 
     def _judge(self, meant: Meant, subject: Subject, memory: LineageMemory, near: bool) -> None:
@@ -259,16 +264,8 @@ class ForgetService:
         """Reads what the meant memories rest on, and what else rests on that."""
         cited = [*meant.whole, *(one for chosen in meant.facts for one in evidence_messages(chosen.memory))]
         cited += [one for memory in meant.turns for one in evidence_messages(memory)]
-        cited += [
-            (copy.ref, entry.stored.message.id)
-            for copy in meant.sessions
-            for entry in copy.entries
-            if any(
-                fit(subject, text, owner=meant.whose.user_id) >= Fit.MEANT
-                for subject in meant.subjects
-                for text in statements(entry.stored.message.content)
-            )
-        ]
+        for copy in meant.sessions:
+            cited += await asyncio.to_thread(_messages_that_say, copy, meant.subjects, meant.whose.user_id)
         cited = [one for one in dict.fromkeys(cited) if scope.reaches(one[0].namespace, one[0].user_id)]
         mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in cited]
         have = {memory.mid for memory in meant.turns} | {chosen.memory.mid for chosen in meant.facts}
@@ -301,14 +298,10 @@ class ForgetService:
             wanted["ns"] = meant.whose.namespace
         _, names = await self._changes.find_changes(scope, wanted, 0, _MOST_PROPOSALS)
         says = [*meant.subjects, *(subject_of(chosen.memory.versions[-1].record.text, statement=True) for chosen in meant.facts)]
-        held: list[str] = []
-        for change in await self._changes.load_changes(scope, names):
-            proposal = None if change is None else change.proposal
-            if change is None or proposal is None or "record" not in proposal:
-                continue
-            if any(fit(subject, str(proposal["record"]["text"]), owner=meant.whose.user_id) >= Fit.MEANT for subject in says):
-                held.append(change.id)
-        return held
+        changes = [change for change in await self._changes.load_changes(scope, names) if change is not None]
+        proposals = [(change.id, change.proposal) for change in changes if change.proposal is not None]
+        texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
+        return await asyncio.to_thread(lambda: [each for each, text in texts if _says(says, text, meant.whose.user_id)])
 
 
 def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
@@ -327,6 +320,16 @@ def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
 
 def _is_of(whose: Whose, record: MemoryRecord) -> bool:
     return whose.user_id in (None, record.user_id) and whose.namespace in (None, record.namespace)
+
+
+def _says(subjects: Collection[Subject], text: str, owner: str | None) -> bool:
+    return any(fit(subject, text, owner=owner) >= Fit.MEANT for subject in subjects)
+
+
+def _messages_that_say(copy: SessionCopy, subjects: Collection[Subject], owner: str | None) -> list[Cited]:
+    """The messages of a session that have a statement which says one of the subjects."""
+    messages = [entry.stored.message for entry in copy.entries]
+    return [(copy.ref, message.id) for message in messages if any(_says(subjects, text, owner) for text in statements(message.content))]
 
 
 def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:

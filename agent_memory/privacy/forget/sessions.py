@@ -10,6 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.llm.threads import aside
 from agent_memory.sessions.codec import StoredMessage, decode_entry
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import Pipe, read
@@ -130,7 +131,7 @@ class SessionReader:
                     live=meta[4] is not None,
                     epoch=(meta[4] or b"").decode(),
                     version=(meta[5] or b"").decode(),
-                    entries=[Entry(raw, decode_entry(raw)) for raw in entries],
+                    entries=await _decoded(entries),
                     context=None if meta[6] is None else meta[6].decode(),
                     memories=json.loads(meta[7] or b"[]"),
                     own={name.decode(): json.loads(raw)["record"] for name, raw in own.items()},
@@ -147,7 +148,11 @@ class SessionReader:
 
         rows = await read(self._client, build) if names else []
         return [
-            JournalCopy(name, epoch.decode(), [Entry(raw, decode_entry(raw)) for raw in entries])
+            JournalCopy(name, epoch.decode(), await _decoded(entries))
             for name, epoch, entries in zip(names, rows[::2], rows[1::2], strict=True)
             if epoch is not None
         ]
+
+
+async def _decoded(entries: Sequence[bytes]) -> list[Entry]:
+    return await aside(lambda: [Entry(raw, decode_entry(raw)) for raw in entries], sum(map(len, entries)))

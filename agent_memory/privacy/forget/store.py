@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -136,10 +137,9 @@ class ForgetStore:
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
         """Evidence that quotes what goes: in the records of all versions, and what came later."""
         fields: list[list[str]] = []
-        rewritten = [memory for memory, _ in plan.rewritten]
-        for memory in [*(memory for memory, _ in plan.quotes), *rewritten]:
+        rewritten = {memory.mid for memory, _ in plan.rewritten}
+        for memory in (memory for memory, _ in (*plan.quotes, *plan.rewritten)):
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
-            versions = {f"h:{memory.mid}.{version.version}": version for version in memory.past}
 
             def build(pipe: Pipe, mid: str = memory.mid, names: Sequence[str] = names) -> None:
                 pipe.hgetall(self._keys.evidence(mid))
@@ -147,19 +147,8 @@ class ForgetStore:
                     pipe.hget(self._keys.root + name, "j")
 
             evidence, *rows = await read(self._client, build)
-            for name, raw in evidence.items():
-                piece = Evidence.model_validate_json(raw)
-                if (cleaned := clean(memory, piece)) != piece:
-                    fields.append([f"ev:{memory.mid}", name.decode(), raw.decode(), cleaned.model_dump_json(exclude_none=True)])
-            for name, raw in zip(names, rows, strict=True) if memory not in rewritten else ():
-                version = versions.get(name, memory.now)
-                if raw is None or version is None or not version.record.evidence:
-                    continue
-                cleaned = [clean(memory, piece) for piece in version.record.evidence]
-                if cleaned != version.record.evidence:
-                    record = version.record.model_copy(update={"evidence": cleaned})
-                    source = source_of(record)
-                    fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
+            records = [] if memory.mid in rewritten else [*zip(names, rows, strict=True)]
+            fields += await asyncio.to_thread(_cleaned, memory, evidence, records, clean)
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
@@ -187,11 +176,10 @@ class ForgetStore:
         names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
         mids = sorted(names - {memory.mid for memory in touched})
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), ["j", "k"]) for mid in mids]) if mids else []
-        return [
-            [f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())]
-            for mid, (raw, terms) in zip(mids, rows, strict=True)
-            if raw is not None and terms is not None
-        ]
+        found = [(mid, raw, terms) for mid, (raw, terms) in zip(mids, rows, strict=True) if raw is not None and terms is not None]
+        return await asyncio.to_thread(
+            lambda: [[f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())] for mid, raw, terms in found]
+        )
 
     async def load(self, scope: Scope, name: str) -> Receipt | None:
         """A receipt within the caller's reach; None when there is none, or its time is over."""
@@ -259,6 +247,28 @@ class ForgetStore:
 
     async def _receipt_fields(self, key: bytes) -> dict[bytes, bytes]:
         return (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+
+
+def _cleaned(
+    memory: LineageMemory, evidence: Mapping[bytes, bytes], records: Sequence[tuple[str, bytes | None]], clean: Clean
+) -> list[list[str]]:
+    """The fields of a memory whose evidence quotes what goes (key, field, old value, new value): pieces that came later, and `records`."""
+    fields: list[list[str]] = []
+    for name, raw in evidence.items():
+        piece = Evidence.model_validate_json(raw)
+        if (cleaned := clean(memory, piece)) != piece:
+            fields.append([f"ev:{memory.mid}", name.decode(), raw.decode(), cleaned.model_dump_json(exclude_none=True)])
+    versions = {f"h:{memory.mid}.{version.version}": version for version in memory.past}
+    for name, raw in records:
+        version = versions.get(name, memory.now)
+        if raw is None or version is None or not version.record.evidence:
+            continue
+        cleaned = [clean(memory, piece) for piece in version.record.evidence]
+        if cleaned != version.record.evidence:
+            record = version.record.model_copy(update={"evidence": cleaned})
+            source = source_of(record)
+            fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
+    return fields
 
 
 def _expect(memory: LineageMemory) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent_memory.llm.local.extractive import split_sentences
-from agent_memory.privacy.forget.content_words import content, coverage
+from agent_memory.privacy.forget.content_words import content, content_forms, coverage, forms
 from agent_memory.text.extractive_summary import Statement, layout, statements_of_summary
 from agent_memory.text.summary_subjects import HEAD
 
@@ -39,12 +39,8 @@ def _tells(text: str, subjects: Sequence[Sequence[str]], gone: Collection[str]) 
 
 def _words_left(lines: Sequence[str], subjects: Sequence[Sequence[str]], gone: Collection[str]) -> str:
     of_subjects = " ".join(term for terms in subjects for term in terms)
-    return " ".join(
-        word
-        for line in lines
-        for word in line.split()
-        if not any(coverage(content(word), part) > 0 for part in (*gone, of_subjects) if part)
-    )
+    taken = frozenset().union(*(content_forms(part) for part in (*gone, of_subjects)))
+    return " ".join(word for line in lines for word in line.split() if all(taken.isdisjoint(forms(term)) for term in content(word)))
 
 
 def _dated(statements: Sequence[Statement]) -> list[Statement]:

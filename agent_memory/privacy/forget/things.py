@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
 
 from agent_memory.privacy.forget.content_words import IDEOGRAPH, content, is_same_word
 from agent_memory.privacy.forget.word_lists import BEFORE_THINGS, DETERMINERS, FIRST_PERSON, FOREIGN_FIRST_PERSON, OWNERS, SECOND_PERSON
@@ -30,6 +32,10 @@ chamado chamada heet nazywa imie nazwie зовут
 """
 _NAMING = frozenset(map(fold, _NAMING_WORDS.split()))
 _OF = frozenset(["of", "for", "to", "on"])
+# What is named in more words is no thing: it would be looked for word by word, in as many cuts, in each place of a statement.
+_MOST_WORDS = 32
+# So often in one statement; each place is compared with those of its owner.
+_MOST_PLACES = 32
 _VERBS = frozenset(["changed", "moved", "lives", "ends", "begins", "starts", "means"])
 
 
@@ -40,6 +46,8 @@ def names_thing(named: str, statement: str) -> bool:
     """
     if any(IDEOGRAPH.search(word) for word in _thing_words(named)) or _names_person(named, statement):
         return True
+    if len(words(named)) > _MOST_WORDS:
+        return False
     said = words(statement)
     foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
     told = _TOLD_BY.match(named)
@@ -117,12 +125,13 @@ def _places(named: str, said: Sequence[str]) -> list[tuple[int, int]]:
         return []
     whole = spoken[content_at[0] : content_at[-1] + 1]
     things = dict.fromkeys(tuple(map(_stem, thing)) for thing in ([spoken[at] for at in content_at], whole))
-    return [
+    places = (
         (at, len(thing))
         for thing in things
         for at in range(len(said) - len(thing) + 1)
-        if all(is_same_word(one, other) for one, other in zip(thing, stemmed[at : at + len(thing)], strict=True))
-    ]
+        if all(is_same_word(one, stemmed[at + place]) for place, one in enumerate(thing))
+    )
+    return list(islice(places, _MOST_PLACES))
 
 
 def _stands_alone(named: str, said: Sequence[str], at: int, size: int, statement: str, *, foreign: bool) -> bool:
@@ -183,5 +192,6 @@ def _is_noun_like(statement: str, word: str) -> bool:
     return word not in _VERBS and not word.endswith("ed") and word.islower() and word in statement
 
 
+@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     return (stems(word) or [word])[0] if word.isascii() else word

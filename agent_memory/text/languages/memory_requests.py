@@ -233,7 +233,7 @@ def memory_request(text: str) -> MemoryRequest | None:
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
         return None
-    return _read(text) or _read_behind_call(text)
+    return _read(bare) or _read_behind_call(bare)
 
 
 def _read(text: str) -> MemoryRequest | None:

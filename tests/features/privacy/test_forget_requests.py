@@ -10,9 +10,11 @@ from agent_memory.core.scope import SessionRef
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.forget.service import ForgetService
+from agent_memory_client.models import ForgetMemoryRequest
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.privacy.test_forget import say, texts
-from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.heartbeat import heartbeat, reference_seconds
+from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 REF = SessionRef("s", None, "ana")
 # What is said, the request that means it, and something else that is said.
@@ -104,3 +106,17 @@ async def test_a_rejected_proposal_is_not_made_again(rig: Rig) -> None:
     await rig.work()
     assert await _proposals(rig) == []
     assert await texts(rig) == ["I am allergic to peanuts.", "I like tea."]
+
+
+async def test_forgetting_among_long_texts_of_many_words_keeps_nobody_waiting(rig: Rig) -> None:
+    # Word by word, each of the 390 with each of the 20,000 that are looked at, it takes a minute.
+    words = [f"{first}{second}{third}ation" for first in "abcdefghij" for second in "abcdefghij" for third in "abcdefghijklmnopqrstuvwxyz"]
+    await rig.remember(*(record(" ".join(["gin", *words[start : start + 2_400]]), f"m-{start}", user_id="ana") for start in range(8)))
+    text = " ".join(["gin", *(f"{word[:3]}ing" for word in words[:230])])[:2_000]
+    bound = 0.25 * max(1.0, reference_seconds() / 0.05)
+    async with heartbeat() as beat:
+        answer = await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(text=text, user_id="ana", dry_run=True))
+        await rig.append("s", f"Please forget that {text}", user_id="ana")
+        await rig.work()
+    assert len(answer.matches) <= 8
+    assert beat.longest < bound

@@ -6,6 +6,7 @@ What goes, goes in the reverse order in which it was found: what was made of a m
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
@@ -133,7 +134,9 @@ class _Run:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
         loaded = dict(zip(names, await self._runtime[ChangeStore].load_changes(self._scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
-        return [judge(self._source, memory, tainted, changes[memory.mid], self._sources) for memory in page]
+        return await asyncio.to_thread(
+            lambda: [judge(self._source, memory, tainted, changes[memory.mid], self._sources) for memory in page]
+        )
 
     def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
