@@ -9,7 +9,10 @@ from pydantic_core import to_json
 
 from agent_memory.core.errors import BadInput, TooLarge
 from agent_memory.core.settings import LimitSettings
-from agent_memory_client.models import MemoryMessage, MemoryRecord
+from agent_memory_client.models import MemoryMessage, MemoryRecord, normalized_bytes
+
+# After normalization (U+FDFA).
+_MOST_CHARACTER_BYTES = 33
 
 
 class SizeLimits:
@@ -26,9 +29,8 @@ class SizeLimits:
     def check_messages(self, messages: Sequence[MemoryMessage]) -> None:
         """Raises TooLarge for a message that is too long with all that stands beside its text, BadInput for what is nested too deeply."""
         most = self._settings.message_bytes
-        # No character takes more than four bytes.
         for position, message in enumerate(messages):
-            if len(message.content) * 4 > most:
+            if len(message.content) > most // _MOST_CHARACTER_BYTES:
                 _check_text(f"messages.{position}.content", message.content, most, "MAX_MESSAGE_BYTES")
             if message.content_parts is not None or message.own_fields:
                 self._beside(message, f"messages.{position}.")
@@ -90,5 +92,10 @@ def _children(value: Any) -> list[Any]:
 
 
 def _check_text(field: str, text: str, most: int, setting: str) -> None:
-    if len(text) * 4 > most and (size := len(text.encode())) > most:
+    if len(text) <= most // _MOST_CHARACTER_BYTES:
+        return
+    if (size := len(text.encode())) > most:
         raise TooLarge(f"{field} takes {size} bytes, more than {most} ({setting}): shorten it, or split it", field=field, limit=most)
+    if normalized_bytes(text, most) > most:
+        message = f"{field} takes more than {most} bytes ({setting}) after Unicode normalization (NFKC): shorten it, or split it"
+        raise TooLarge(message, field=field, limit=most)

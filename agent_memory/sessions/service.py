@@ -25,6 +25,7 @@ from agent_memory.core.notices import add_notice
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
+from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.annotations import check_annotations
 from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
@@ -104,7 +105,7 @@ class SessionService:
         permit_agent(scope, body.agent_id)
         timed = self._check_times(body.messages)
         check_annotations(scope, body.messages)
-        self._sizes.check_messages(body.messages)
+        await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
         self._sizes.check_memories(body.memories)
         self._sizes.check_json(body.data, "data")
         self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
@@ -136,7 +137,7 @@ class SessionService:
             created_at=body.created_at if "created_at" in named else None,
             last_accessed=body.last_accessed if "last_accessed" in named else None,
             if_match=if_match,
-            fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
+            fed_back=await self._is_fed_back(body.messages),
             empty=_empty(identified),
             **self._window_fields(model_name, context_window_max),
         )
@@ -177,7 +178,7 @@ class SessionService:
         permit_agent(scope, body.agent_id)
         self._check_times(body.messages)
         check_annotations(scope, body.messages)
-        self._sizes.check_messages(body.messages)
+        await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
         await self._room(scope, body.messages)
         named = with_made_ids(body.messages)
         messages = await self._new(with_distinct_ids(named))
@@ -188,7 +189,7 @@ class SessionService:
             agent_id=body.agent_id,
             if_match=if_match,
             anew=anew,
-            fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
+            fed_back=await self._is_fed_back(body.messages),
             empty=_empty(body.messages),
             **self._window_fields(body.model_name, body.context_window_max),
         )
@@ -300,6 +301,13 @@ class SessionService:
             if read > _FAR * last and whole_from(messages, len(messages) - last) > 0:
                 break
         return messages[whole_from(messages, len(messages) - last) :]
+
+    @staticmethod
+    async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
+        """True if messages hold what a prompt of ours showed."""
+        return await aside(
+            lambda: any(own_words(message.content, message.role) != message.content for message in messages), _characters(messages)
+        )
 
     async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
         longterm = self._settings.longterm
@@ -433,6 +441,10 @@ def _stored(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> li
     for notice in reuse_notices(named, stored):
         add_notice(notice)
     return stored
+
+
+def _characters(messages: Sequence[MemoryMessage]) -> int:
+    return sum(len(message.content) for message in messages)
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from agent_memory.core.clock import iso
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.sessions.codec import encode_beside, encode_message, message_identity
 from agent_memory.storage.keyspace import tag
-from agent_memory.storage.scripts import compact
+from agent_memory.storage.scripts import Arg, compact
 from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
 # Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
@@ -24,6 +25,11 @@ class NewMessage:
     message: MemoryMessage
     tokens: int
     promote: bool = True
+
+    def arguments(self) -> list[Arg]:
+        """As the script takes it."""
+        message = self.message
+        return [message_identity(message), self.tokens, int(self.promote), encode_message(message), encode_beside(message)]
 
 
 @dataclass(frozen=True, slots=True)

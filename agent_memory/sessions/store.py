@@ -14,6 +14,7 @@ from redisvl.query import FilterQuery
 from agent_memory.core.errors import BadInput
 from agent_memory.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.llm.threads import aside
 from agent_memory.memories.owners import one_owner_each, owner_name, with_session_owner
 from agent_memory.sessions.agent_reach import permit_session_agents, reached_sessions
 from agent_memory.sessions.codec import (
@@ -24,10 +25,7 @@ from agent_memory.sessions.codec import (
     decode_entry,
     decode_session,
     decode_turn,
-    encode_beside,
-    encode_message,
     encode_own,
-    message_identity,
 )
 from agent_memory.sessions.message_ids import with_other_id
 from agent_memory.sessions.scripts import JournalBatch, MessageIdsReused, SessionScripts, SessionStamp, queue_window
@@ -123,9 +121,8 @@ class SessionStore:
         raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
 
     async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
-        args: list[Arg] = []
-        for new in change.messages:
-            args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message), encode_beside(new.message)]
+        size = sum(len(new.message.content) for new in change.messages)
+        args: list[Arg] = await aside(lambda: [part for new in change.messages for part in new.arguments()], size)
         # Of several with one id the last one counts.
         promoted = {change.memories[position].id: position for position in change.waiting}
         arguments = write_arguments(scope, ref, change)

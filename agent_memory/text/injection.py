@@ -9,11 +9,11 @@ may well want remembered of themselves, so they count only in what users did not
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.text.cleaning.control_characters import plain_text
+from agent_memory.text.stemming.unicode_forms import normalized
 
 _INVISIBLE = dict.fromkeys(
     [0xAD, 0x180E, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xE0000, 0xE0080)]
@@ -186,7 +186,7 @@ def _plain(text: str) -> str:
     text = plain_text(text)  # as a prompt shows it
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", text).translate(_INVISIBLE).casefold()
+    return normalized("NFKC", text).translate(_INVISIBLE).casefold()
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:

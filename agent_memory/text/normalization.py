@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import datetime
 from functools import lru_cache
 
+from agent_memory.text.stemming.unicode_forms import normalized
 from agent_memory.text.terms import chunks
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
@@ -30,14 +30,14 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 def normal_text(text: str) -> str:
     """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
-    words = " ".join(chunks(text) if text.isascii() else unicodedata.normalize("NFC", text).casefold().split())
+    words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
 
 def restatement(text: str) -> str:
     """What a text has in common with another that says the same in nearly the same words ("I'm a vegan cook", "I am vegan cook"): its
     words in order without those that say nothing; "" for one that is too short or too long for that. A question is no statement."""
-    pieces = chunks(text) if text.isascii() else unicodedata.normalize("NFC", text).casefold().replace("’", "'").split()
+    pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
         return ""
     kept: list[str] = []

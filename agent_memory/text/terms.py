@@ -7,7 +7,6 @@ words cannot be told per query. A term is lower-case ASCII; anything else (accen
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,6 +17,7 @@ import Stemmer
 
 from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
+from agent_memory.text.stemming.unicode_forms import normalized
 
 VERSION = 2
 """Of the terms: stores whose texts were indexed by others are indexed anew as far as `changed_terms` says so."""
@@ -72,8 +72,8 @@ def fold(text: str) -> str:
     text = plain_text(text)
     if text.isascii():
         return text.lower()
-    decomposed = _COMBINING.sub("", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", decomposed)
+    decomposed = _COMBINING.sub("", normalized("NFKD", text).casefold())
+    return normalized("NFC", decomposed)
 
 
 def chunks(text: str) -> Sequence[str]:

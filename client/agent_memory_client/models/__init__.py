@@ -21,6 +21,7 @@ from agent_memory_client.models._types import (
     WindowTokens,
     is_blank,
     new_id,
+    normalized_bytes,
 )
 from agent_memory_client.models.administration.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
 from agent_memory_client.models.administration.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
@@ -316,6 +317,7 @@ __all__ = [
     "WorkingMemoryResponse",
     "is_blank",
     "new_id",
+    "normalized_bytes",
     "prompt_messages",
     "text_of",
 ]

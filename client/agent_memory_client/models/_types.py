@@ -38,6 +38,9 @@ MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_JSON_DEPTH = 32
 MAX_FILTER_VALUES = 1000
+# U+FDFA takes so many in NFKC; no other character takes more than 24.
+_MOST_NORMALIZED_BYTES = 33
+_SLICE = 1024
 MAX_COUNT = 2**53 - 1
 """The largest whole number that a double keeps exact: Redis' Lua and JavaScript clients have no other."""
 MAX_TTL_SECONDS = 100 * 366 * 24 * 3600
@@ -195,8 +198,30 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def normalized_bytes(text: str, most: int) -> int:
+    """Return the bytes of a text in UTF-8 after Unicode normalization (NFKC), counted until there are more than `most`.
+
+    Search and the checks of a text work on these: one character becomes up to 18 (U+FDFA).
+    """
+    if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
+        return len(text.encode())
+    size = 0
+    for start in range(0, len(text), _SLICE):
+        piece = text[start : start + _SLICE]
+        size += len((piece if unicodedata.is_normalized("NFKC", piece) else unicodedata.normalize("NFKC", piece)).encode())
+        if size > most:
+            break
+    return size
+
+
 def _check_memory_text(value: str, info: ValidationInfo) -> str:
-    return value if info.context is ANSWER else _check_bytes(_check_visible(value, info), MAX_TEXT_BYTES)
+    if info.context is ANSWER:
+        return value
+    _check_bytes(_check_visible(value, info), MAX_TEXT_BYTES)
+    if len(value) * _MOST_NORMALIZED_BYTES > MAX_TEXT_BYTES and normalized_bytes(value, MAX_TEXT_BYTES) > MAX_TEXT_BYTES:
+        message = "must take at most {limit} bytes in UTF-8 after Unicode normalization (NFKC), which makes it longer: shorten it"
+        raise PydanticCustomError("string_too_many_bytes", message, {"limit": MAX_TEXT_BYTES})
+    return value
 
 
 def _empty_as_none(value: Any) -> Any:

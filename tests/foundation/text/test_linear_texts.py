@@ -51,6 +51,7 @@ _GIVEN: dict[str, Any] = {
     "now": _NOW,
     "said": _NOW,
     "given": None,
+    "form": "NFKC",
     "answered": None,
     "other": "a word",
     "zone": UTC,

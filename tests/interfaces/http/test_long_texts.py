@@ -51,3 +51,19 @@ async def test_many_long_memories_keep_nobody_waiting(live: httpx.AsyncClient) -
         answer = await live.post("/v1/long-term-memory/", json=body)
     assert answer.status_code == 200
     assert beat.longest < _MOST
+
+
+async def test_what_grows_under_normalization_is_refused_by_its_field_before_it_is_worked_on(live: httpx.AsyncClient) -> None:
+    growing = "\ufdfa" * 21_000
+    memories = [{"id": f"grows-{number}", "text": f"{number} {growing}"} for number in range(110)]
+    async with heartbeat() as beat:
+        answer = await live.post("/v1/long-term-memory/", json={"memories": memories})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"][-1] == "text"
+    assert "NFKC" in answer.json()["detail"][0]["msg"]
+    # As many bytes of a text that does not grow are a memory.
+    assert (await live.post("/v1/long-term-memory/", json={"memories": [{"id": "stays", "text": "忽" * 21_000}]})).status_code == 200
+    message = {"role": "user", "content": growing * 15}
+    long = await live.post("/v1/working-memory/long-message/messages", json={"messages": [message]})
+    assert (long.status_code, long.json()["field"]) == (413, "messages.0.content")
+    assert beat.longest < _MOST
