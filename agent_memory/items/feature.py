@@ -18,8 +18,7 @@ _SWEEP_MINUTES = 10.0
 def open_items(foundation: Foundation, services: Services) -> None:
     """Opens items."""
     store = ItemStore(foundation.client, foundation.keys, foundation.spec)
-    timeout = foundation.settings.models.query_embedding_timeout_seconds
-    search = ItemSearch(store, foundation.keys, foundation.spec, foundation.reader, services[TenantModels], timeout)
+    search = ItemSearch(store, foundation.settings, foundation.keys, foundation.spec, foundation.reader, services[TenantModels])
     services.add(store, search, ItemService(store, search), ItemTransfer(store))
 
 

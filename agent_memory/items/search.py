@@ -15,6 +15,7 @@ from redisvl.query.filter import Tag
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope
+from agent_memory.core.settings import Settings
 from agent_memory.items.filters import matches_filter
 from agent_memory.items.search_index import item_index_name
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
@@ -42,14 +43,17 @@ Vector = NDArray[np.float32]
 class ItemSearch:
     """Ranks items."""
 
-    def __init__(self, store: ItemStore, keys: Keys, spec: VectorSpec, reader: SearchReader, models: TenantModels, timeout: float) -> None:
-        """A query waits for its vector for `timeout` seconds, and goes by words alone then."""
+    def __init__(
+        self, store: ItemStore, settings: Settings, keys: Keys, spec: VectorSpec, reader: SearchReader, models: TenantModels
+    ) -> None:
         self._store = store
+        self._query_characters = settings.limits.query_bytes
         self._index = item_index_name(keys, spec)
         self._spec = spec
         self._reader = reader
         self._models = models
-        self._timeout = timeout
+        # A query whose vector comes later goes by words alone.
+        self._timeout = settings.models.query_embedding_timeout_seconds
         # An embedded item has the model of its vector here, one that is not to be embedded "x".
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
@@ -57,8 +61,9 @@ class ItemSearch:
         """The items from `offset` on, those that fit best first; what is not indexed comes behind them, without a score.
 
         A score is the cosine similarity of the meanings, raised towards 1 by half of the part of the query's words that the item has;
-        that part alone for what has no vector. Raises Forbidden.
+        that part alone for what has no vector. As much of a query as of any other (MAX_QUERY_BYTES) is read. Raises Forbidden.
         """
+        query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query])), None)
         terms = query_terms(query)
         end = wanted.offset + wanted.limit

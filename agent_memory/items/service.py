@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.access.principals import place_of, writing
+from agent_memory.core.errors import BadInput
 from agent_memory.core.scope import Scope
+from agent_memory.items.batch_work import counting_reads
 from agent_memory.items.filters import check_filter, matches_filter, select_paths
 from agent_memory.items.search import ItemSearch, shown
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem
+from agent_memory.llm.threads import aside
 from agent_memory_client.models import (
     DeleteItem,
     GetItem,
@@ -20,6 +23,11 @@ from agent_memory_client.models import (
     ScoredItem,
     SearchItems,
 )
+
+MOST_READ = 100_000
+"""Items and paths that a batch looks through, in about a second."""
+# What it costs to compare a path with a condition, as characters of text.
+_PATH_CHARS = 4
 
 
 class ItemService:
@@ -65,7 +73,9 @@ class ItemService:
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, wanted: ListItemPaths) -> list[list[str]]:
         """The paths that hold items and meet the conditions, sorted."""
-        paths = select_paths(await self._store.list_paths(scope, owner), wanted.match_conditions, wanted.max_depth)
+        stored = await self._store.list_paths(scope, owner)
+        work = len(stored) * (1 + len(wanted.match_conditions)) * _PATH_CHARS
+        paths = await aside(lambda: select_paths(stored, wanted.match_conditions, wanted.max_depth), work)
         return [list(path) for path in paths[wanted.offset : wanted.offset + wanted.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
@@ -75,12 +85,19 @@ class ItemService:
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
         """The answers to a batch: reads see what was there before it, its writes are made together at the end, the last of a key counts.
 
-        Raises BadInput, and Forbidden for writes of a caller who may only read.
+        Raises BadInput, and Forbidden for writes of a caller who may only read. Once a batch has looked through MOST_READ items and
+        paths, its further searches and listings are refused, and all of it with them: each looks through all that stands under its path.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
             writing(scope)
-        results = [await self._answer(scope, owner, operation) for operation in operations]
+        results: list[ItemResult] = []
+        with counting_reads() as looked_at:
+            for position, operation in enumerate(operations):
+                if looked_at.count >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
+                    message = f"the batch has looked through {looked_at.count} items and paths: send it and those behind it in another"
+                    raise BadInput(message, field=f"operations.{position}")
+                results.append(await self._answer(scope, owner, operation))
         if changes:
             await self._store.write_items(scope, owner, changes)
         return results

@@ -5,6 +5,7 @@ An owner is a namespace and a user of a tenant, either of them or both absent; n
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,10 @@ from redis.asyncio import Redis
 from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.items.batch_work import note_read
 from agent_memory.items.keys import ItemKeys
 from agent_memory.items.texts import item_terms, item_text
+from agent_memory.llm.threads import aside
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.scripts import Script, compact
@@ -27,6 +30,8 @@ from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
+# What an item costs beside its value, as characters of text.
+_ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
 
 
@@ -119,7 +124,8 @@ class ItemStore:
         Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
-        values = [part for entry, change in last.items() for part in _change(name, entry, change)]
+        # How long the texts of values are is known when they have been written out.
+        values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
         await self._write(
             items=self._item_keys.entries(name),
@@ -152,7 +158,7 @@ class ItemStore:
             for iid in iids:
                 pipe.hmget(self._keys.item(iid), fields)
 
-        stored = [self._decode(row) for row in await read(self._client, build)] if iids else []
+        stored = await self._decoded(await read(self._client, build)) if iids else []
         mine = [_entry(name, item.item.path, item.item.key) if item is not None else "" for item in stored]
         return [
             None if item is None or entry[-32:] != iid else replace(item, entry=entry)
@@ -194,7 +200,8 @@ class ItemStore:
             root=self._keys.root,
             owner=name,
         )
-        return [[untag(label) for label in path.decode().split(".")] for path in reply]
+        note_read(len(reply))
+        return await aside(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
         """Lets items with a time to live begin it anew. Raises Forbidden."""
@@ -288,11 +295,15 @@ class ItemStore:
             limit=limit,
             fields=fields,
         )
-        decoded = ((entry.decode(), self._decode(row)) for entry, row in rows)
-        return [replace(item, entry=entry) for entry, item in decoded if item is not None]
+        items = await self._decoded([row for _, row in rows])
+        return [replace(item, entry=entry.decode()) for (entry, _), item in zip(rows, items, strict=True) if item is not None]
 
     def _fields(self, *, vectors: bool) -> list[str]:
         return [*_FIELDS, *((self._spec.field,) if vectors else ())]
+
+    async def _decoded(self, rows: Sequence[Sequence[bytes | None]]) -> list[StoredItem | None]:
+        note_read(len(rows))
+        return await aside(lambda: [self._decode(row) for row in rows], sum(len(row[0] or b"") + _ITEM_CHARS for row in rows))
 
     def _decode(self, row: Sequence[bytes | None]) -> StoredItem | None:
         value, path, key, created, updated, model, words, ttl, index, *vector = row

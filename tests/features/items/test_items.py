@@ -10,6 +10,7 @@ import httpx
 import pytest
 from ulid import ULID
 
+from agent_memory.items.service import MOST_READ
 from tests.support.waiting import wait_until
 
 URL = "/v1/items"
@@ -281,3 +282,17 @@ async def test_what_cannot_be_is_refused(live: httpx.AsyncClient, path: str, bod
 @pytest.mark.parametrize("body", [{"path": [""], "value": {}}, {"path": ["a"]}, {"path": ["a"], "value": 1}])
 async def test_a_put_that_cannot_be_is_refused(live: httpx.AsyncClient, body: Any) -> None:
     assert (await live.put(URL, json={"key": "k", **body})).status_code == 422
+
+
+async def test_a_batch_that_looks_through_too_much_is_refused_and_writes_nothing(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    puts = [{"op": "put", "path": [f"path-{number}"], "key": "k", "value": {"n": number}} for number in range(400)]
+    assert (await worked.post(f"{URL}/batch", params=owner, json={"operations": puts})).status_code == 200
+    reads: list[dict[str, Any]] = [{"op": "search", "filter": {"n": -1}}, {"op": "list_namespaces"}] * 499
+    written = {"op": "put", "path": ["new"], "key": "k", "value": {}}
+    answer = await worked.post(f"{URL}/batch", params=owner, json={"operations": [written, *reads]})
+    assert answer.status_code == 422, answer.text[:300]
+    assert MOST_READ // 400 < int(answer.json()["detail"][0]["loc"][-1]) < MOST_READ // 400 + 3
+    assert "another" in answer.json()["detail"][0]["msg"]
+    assert (await worked.get(URL, params={**owner, "path": "new", "key": "k"})).status_code == 404
+    few = await worked.post(f"{URL}/batch", params=owner, json={"operations": [written, *reads[:100]]})
+    assert few.status_code == 200

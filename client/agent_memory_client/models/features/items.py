@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from agent_memory_client.models._types import AnyObject, ExactName, FreeText, Instant
+from agent_memory_client.models._types import MAX_ID_BYTES, AnyObject, ExactName, FreeText, Instant
 
 MAX_ITEM_OPERATIONS = 1000
 """Operations in one batch."""
@@ -15,7 +15,7 @@ ItemPath: TypeAlias = Annotated[list[ExactName], Field(min_length=1, max_length=
 """A namespace path: from 1 to 32 labels, each at most 512 bytes."""
 ItemPrefix: TypeAlias = Annotated[list[ExactName], Field(max_length=32)]
 """The beginning of a namespace path; empty for every path."""
-ItemIndex: TypeAlias = Literal[False] | Annotated[list[FreeText], Field(max_length=64)]
+ItemIndex: TypeAlias = Literal[False] | Annotated[list[Annotated[FreeText, Field(max_length=MAX_ID_BYTES)]], Field(max_length=64)]
 """`false`, or paths of fields."""
 TtlMinutes: TypeAlias = Annotated[float, Field(gt=0, le=52_704_000, allow_inf_nan=False)]
 """Minutes, at most a hundred years."""
