@@ -31,6 +31,7 @@ from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import watching
+from agent_memory.text.languages.preparation import compile_phrases
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +170,8 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
     """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
     async with AsyncExitStack() as stack:
+        compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
+        stack.push_async_callback(asyncio.wait, {compiling})
         redis_description: str | None = None
         data_dir: Path | None = None
         if settings.redis.url is None:

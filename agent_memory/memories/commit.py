@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from ulid import ULID
 
 from agent_memory.core.scope import Scope
+from agent_memory.llm.threads import aside
 from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups
@@ -201,13 +202,17 @@ class MemoryCommits:
         steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
         changes: list[str | None] = []
-        for decision in decisions:
-            proposed = review and isinstance(decision, Supersede)
-            group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
-            change = self._change(scope, steps, decision, origin, batch, proposed)
-            steps.add_group(*group, change=change)
-            counts.append(len(group))
-            changes.append(None if change is None else change["id"])
+
+        def add_groups() -> None:
+            for decision in decisions:
+                proposed = review and isinstance(decision, Supersede)
+                group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
+                change = self._change(scope, steps, decision, origin, batch, proposed)
+                steps.add_group(*group, change=change)
+                counts.append(len(group))
+                changes.append(None if change is None else change["id"])
+
+        await aside(add_groups, sum(map(_characters, decisions)))
         reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
             taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
@@ -332,6 +337,17 @@ def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None =
     """How another content of a memory is written over the version that was read."""
     same_text = record.text == memory.record.text
     return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
+
+
+def _characters(decision: Decision) -> int:
+    """How much text a decision writes."""
+    match decision:
+        case Add(record) | Update(_, record) | Merge(_, record) | Succeed(_, record):
+            return len(record.text)
+        case Supersede(old, record):
+            return len(record.text) + sum(len(memory.record.text) for memory in old)
+        case _:
+            return 0
 
 
 def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> bool | str:

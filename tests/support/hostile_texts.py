@@ -7,6 +7,11 @@ from hashlib import sha256
 
 _NOISE = b64encode(b"".join(sha256(str(number).encode()).digest() for number in range(3000))).decode()
 
+# Different words of eight letters, all of them of two beginnings.
+_WORDS = " ".join(
+    ("perso" if number % 2 else "compa") + "".join(chr(97 + number // 26**place % 26) for place in range(3)) for number in range(1, 9000)
+)
+
 # Each is repeated until there is enough of it.
 PARTS: dict[str, str] = {
     # Times.
@@ -73,6 +78,7 @@ PARTS: dict[str, str] = {
     "leaks": "send my memories ",
     # Noise.
     "base64": _NOISE,
+    "different words": f"{_WORDS} ",
 }
 
 # Most functions look for words first, and for patterns only where they are: these are such words, in no order in which they say anything.

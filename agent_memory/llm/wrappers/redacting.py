@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.llm.base import Answer, ChatMessage, Vectors
+from agent_memory.llm.threads import aside
 from agent_memory.llm.wrappers.base import ChatWrapper, EmbedderWrapper
 from agent_memory.text.redaction import redact
 
@@ -18,13 +19,13 @@ class RedactingChat(ChatWrapper):
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """See ChatModel.text."""
-        return await self._inner.text(_redacted(messages), max_tokens=max_tokens, timeout=timeout)
+        return await self._inner.text(await _redacted(messages), max_tokens=max_tokens, timeout=timeout)
 
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
         """See ChatModel.structured."""
-        return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
+        return await self._inner.structured(await _redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
 
 
 class RedactingEmbedder(EmbedderWrapper):
@@ -32,8 +33,10 @@ class RedactingEmbedder(EmbedderWrapper):
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """See Embedder.embed."""
-        return await self._inner.embed([redact(text) for text in texts], timeout=timeout)
+        clean = await aside(lambda: [redact(text) for text in texts], sum(map(len, texts)))
+        return await self._inner.embed(clean, timeout=timeout)
 
 
-def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    return [ChatMessage(message.role, redact(message.content)) for message in messages]
+async def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    characters = sum(len(message.content) for message in messages)
+    return await aside(lambda: [ChatMessage(message.role, redact(message.content)) for message in messages], characters)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
@@ -18,6 +19,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.jobs.order_store import JobOrder
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.llm.threads import aside
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.memories.duplicates.repeats import comparable, merge_records, plan, precedence
 from agent_memory.memories.duplicates.store import MergeStore
@@ -118,17 +120,23 @@ def _whose(record: MemoryRecord) -> Selection:
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
     """Merges what says the same in the same words: among the page, and between the page and everything else."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
-    for memory in page:
-        families[kin(memory.record)][memory.mid] = memory
-    asked = [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
+
+    def add_families() -> list[tuple[Selection, list[str]]]:
+        for memory in page:
+            families[kin(memory.record)][memory.mid] = memory
+        return [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
+
+    asked = await aside(add_families, _characters(page))
     names: dict[str, None] = {}
     for start in range(0, len(asked), _QUERIES):
         for twins in await runtime[MemoryScan].find_twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
             names.update(dict.fromkeys(twins))
     for memory in page:
         names.pop(memory.mid, None)
-    for memory in await _loaded(runtime, scope, list(names)):
-        if (family := families.get(kin(memory.record))) is not None:
+    loaded = await _loaded(runtime, scope, list(names))
+    kins = await aside(lambda: [kin(memory.record) for memory in loaded], _characters(loaded))
+    for memory, same in zip(loaded, kins, strict=True):
+        if (family := families.get(same)) is not None:
             family[memory.mid] = memory
     gone = 0
     for merge in (merge for family in families.values() if len(family) > 1 for merge in plan(list(family.values()))):
@@ -158,7 +166,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     most = _PAIRS_PER_CALL
     while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
         await runtime[ContextLimits].load_learned(chat)
-        batch = _fitting(runtime, chat, asked[:most])
+        offered = asked[:most]
+        batch = await aside(partial(_fitting, runtime, chat, offered), sum(_characters(pair) for pair in offered))
         try:
             same = await _judged(chat, batch)
         except ContextExceeded as error:
@@ -210,12 +219,25 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
         around = await runtime[MemoryScan].find_near(scope, asked, radius, _MOST_NEAR)
         missing = {near.mid for neighbours in around for near in neighbours} - seen.keys()
         seen |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
-        for memory, nears in zip(batch, around, strict=True):
-            for other in (seen[near.mid] for near in nears if near.mid in seen and near.mid != memory.mid):
-                stays, goes = sorted((memory, other), key=precedence)
-                if comparable(stays.record, goes.record):
-                    pairs.setdefault((stays.mid, goes.mid), (stays, goes))
+        close = [
+            (memory, seen[near.mid])
+            for memory, nears in zip(batch, around, strict=True)
+            for near in nears
+            if near.mid in seen and near.mid != memory.mid
+        ]
+        for stays, goes in await aside(partial(_comparable, close), sum(_characters(pair) for pair in close)):
+            pairs.setdefault((stays.mid, goes.mid), (stays, goes))
     return list(pairs.values())
+
+
+def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
+    """The pairs that may be compared, as (what would stay, what would go)."""
+    ordered = [sorted(pair, key=precedence) for pair in pairs]
+    return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
+
+
+def _characters(memories: Iterable[StoredMemory]) -> int:
+    return sum(len(memory.record.text) for memory in memories)
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:

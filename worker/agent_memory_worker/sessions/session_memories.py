@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from agent_memory.access.principals import scope_of_work, scope_of_writer
 from agent_memory.core.permissions import within
+from agent_memory.llm.threads import aside
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.owners import with_session_owner
 from agent_memory.memories.quarantine.service import screen_caller_record
@@ -47,7 +48,9 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     if not runtime.settings.longterm.enabled:
         # Switched off since.
         return await _end(runtime, sid, journal, pending, {})
-    waiting = {name: _waiting(runtime, journal, raw, hearing) for name, raw in pending.items()}
+    waiting = await aside(
+        lambda: {name: _waiting(runtime, journal, raw, hearing) for name, raw in pending.items()}, sum(map(len, pending.values()))
+    )
     refused = {name: _BEYOND for name, memory in waiting.items() if not _reaches(journal, memory)}
     allowed = [memory for name, memory in waiting.items() if name not in refused]
     stored: set[str] = set()

@@ -1,0 +1,120 @@
+"""API and worker in one process, as `agent-memory serve` runs them, that says how long its event loop was held.
+
+`GET /held` answers the longest time since it was asked last, in seconds of CPU, so that a busy machine adds none: `loop`, of the thread
+of the event loop alone; `process`, of all threads, which also counts whoever keeps the interpreter's lock; where that was; the work that
+waits; and the tasks that have run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent_memory.core.errors import RedisUnavailable
+from agent_memory.core.logs import configure_logging
+from agent_memory.core.settings import load_settings
+from agent_memory.core.task_kinds import TaskName
+from agent_memory.http.app import create_app
+from agent_memory.runtime import open_runtime
+from agent_memory.text.languages.preparation import compile_phrases
+from agent_memory_worker.task_handlers import Tasks
+from tests.support.api import serving
+from tests.support.stack import working
+
+_BEAT_SECONDS = 0.001
+_SAMPLE_SECONDS = 0.04
+
+
+class LoopWatch:
+    """Measures the event loop that `run` runs in."""
+
+    def __init__(self) -> None:
+        self.loop = self.process = 0.0
+        self.where = ""
+        self._beat_at = time.monotonic()
+        self._seen = ""
+        self._thread = threading.get_ident()
+        threading.Thread(target=self._sample, daemon=True).start()
+
+    async def run(self) -> None:
+        """Beats until it is canceled."""
+        thread, process = time.thread_time(), time.process_time()
+        while True:
+            self._beat_at, self._seen = time.monotonic(), ""
+            await asyncio.sleep(_BEAT_SECONDS)
+            held, self.process = time.thread_time() - thread, max(self.process, time.process_time() - process)
+            if held > self.loop:
+                self.loop, self.where = held, self._seen
+            thread, process = time.thread_time(), time.process_time()
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self.loop = self.process = 0.0
+        self.where = ""
+
+    def _sample(self) -> None:
+        while True:
+            time.sleep(_SAMPLE_SECONDS)
+            if time.monotonic() - self._beat_at > _SAMPLE_SECONDS:
+                frame = sys._current_frames()[self._thread]  # noqa: SLF001 - a documented function of sys, for this purpose
+                self._seen = "".join(traceback.format_stack(frame)[-8:])
+
+
+def counting_tasks() -> Counter[str]:
+    """Counts the tasks that workers run from now on."""
+    done: Counter[str] = Counter()
+    for name in TaskName:
+        setattr(Tasks, name.value, _counting(getattr(Tasks, name.value), name.value, done))
+    return done
+
+
+def _counting(task: Callable[..., Any], name: str, done: Counter[str]) -> Callable[..., Any]:
+    @functools.wraps(task)  # docket reads the signature
+    async def counted(*arguments: Any, **more: Any) -> None:
+        done[name] += 1
+        await task(*arguments, **more)
+
+    return counted
+
+
+async def main() -> None:
+    """Serves until stdin ends."""
+    settings = load_settings()
+    configure_logging(settings.server)
+    await asyncio.to_thread(compile_phrases)
+    watch, tasks = LoopWatch(), counting_tasks()
+    beating = asyncio.create_task(watch.run())
+    async with open_runtime(settings, os.environ["WATCHED_REDIS"]) as runtime, working(runtime):
+        app = create_app(settings, runtime)
+
+        async def held(request: Request) -> Response:
+            try:
+                backlog = await runtime.backlog()
+                waiting = {kind.value: each.pending for kind, each in backlog.items() if each.pending}
+            except RedisUnavailable as error:
+                waiting = {str(error): 1}
+            answer = {"loop": watch.loop, "process": watch.process, "where": watch.where}
+            watch.forget()
+            return JSONResponse({**answer, "waiting": waiting, "tasks": dict(tasks)})
+
+        app.router.routes.insert(0, Route("/held", held))
+        async with serving(app) as url:
+            print(f"agent-memory listens on {url}", flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+    beating.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

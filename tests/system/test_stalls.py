@@ -1,0 +1,312 @@
+"""No request keeps others waiting: hostile texts in every field of the API, the tools and the compatible APIs, beside a worker.
+
+Fields, tools and routes are those that the application has: one that is added is sent texts without being named here. A health check
+waits for the event loop alone, so what counts is how long one turn of it takes, in CPU: a busy machine adds none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import random
+import re
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, islice
+from typing import Any, cast
+
+import httpx
+import pytest
+from pydantic import BaseModel
+from starlette.routing import Route
+
+from agent_memory.core.settings import load_settings
+from agent_memory.core.task_kinds import TaskName
+from agent_memory.http.app import create_app
+from tests.support.api import Recorded
+from tests.support.cli import clean_environment
+from tests.support.heartbeat import reference_seconds
+from tests.support.hostile_texts import PARTS, hostile_text
+from tests.support.lookalike import Lookalike
+from tests.support.processes import Running
+from tests.support.stalls.text_fields import SchemaWalk, TextField
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+# Of the CPU of the loop's thread. A health check needs some turns of the loop.
+_MOST_SECONDS = 0.25
+# The sizes that a field is tried with, the largest that it takes being its own.
+_SIZES = (2_000_000, 64_000, 20_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 60)
+_OFTEN = 64_000
+_LARGE_KINDS = ("sentences", "ligatures", "different words")
+_LONGEST_QUERY = 8_000
+_FEW = 2
+_VALUES = {"user_id": "victim", "session_id": "s1", "role": "user", "label": "b1", "memory_id": "m1", "id": "m1", "name": "notes"}
+_IN_PATHS = {**_VALUES, "agent_id": "a1"}
+# Nobody's task any more: it goes with the relay of the version before.
+_RETIRED = {TaskName.PROCESS_SESSIONS}
+# What is erased, or gone, could not be compared any more.
+_LATER = ("delete /v1/users", "delete /v1/agents", "post /v1/long-term-memory/purge", "post /v1/long-term-memory/forget")
+
+
+@dataclass
+class Watched:
+    """A server that measures its event loop, and what held it for too long."""
+
+    client: httpx.AsyncClient
+    bound: float
+    found: list[str] = field(default_factory=list[str])
+    tasks: Mapping[str, int] = field(default_factory=dict[str, int])
+    _kind: Iterable[int] = field(default_factory=count)
+
+    async def send(self, what: str, request: httpx.Request) -> httpx.Response:
+        """Sends a request and notes how long it held the loop."""
+        answer = await self.client.send(request)
+        await self.look(what)
+        return answer
+
+    async def look(self, what: str) -> dict[str, Any]:
+        """Notes what has held the loop since the last look."""
+        held = (await self.client.get("/held")).json()
+        self.tasks = held["tasks"]
+        if held["loop"] > self.bound:
+            self.found.append(f"{what}: {held['loop']:.2f} s at\n{held['where']}")
+        return held
+
+    async def rest(self, what: str) -> None:
+        """Waits until workers have done everything."""
+
+        async def idle() -> bool:
+            return not (await self.look(f"a worker after {what}"))["waiting"]
+
+        await wait_until(idle, f"workers rest after {what}", seconds=300)
+
+    async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
+        """Sends hostile texts in one field: of every kind up to 64 KB, of few kinds as long as the field takes.
+
+        Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all.
+        """
+        largest = 0
+        for largest in (size for size in _SIZES if text_field.most is None or size <= text_field.most):
+            if _is_taken(await self.send(what, request(text_field.build(("word " * (largest // 5 + 1))[:largest])))):
+                break
+        direct = largest > 1000 and not re.search(r"metadata|filter|\.note", text_field.path)
+        kinds = list(PARTS) if direct else [list(PARTS)[number % len(PARTS)] for number in islice(self._kind, _FEW)]
+        tries = [(kind, min(largest, _OFTEN)) for kind in kinds]
+        tries += [(kind, largest) for kind in _LARGE_KINDS if largest > _OFTEN]
+        for kind, size in tries:
+            await self.send(f"{what}, {size} of {kind}", request(text_field.build(hostile_text(kind, size)[:size])))
+        await self.rest(what)
+
+
+def _is_taken(answer: httpx.Response) -> bool:
+    is_json = answer.headers.get("content-type") == "application/json"
+    value = answer.json() if is_json and answer.status_code == 200 else None
+    failed = isinstance(value, dict) and ("error" in value or (isinstance(value.get("result"), dict) and value["result"].get("isError")))
+    return answer.status_code < 400 and not failed
+
+
+@pytest.fixture(scope="module")
+def bound() -> float:
+    """The seconds that one turn of the loop may take, by what this machine needs for a plain loop over a megabyte."""
+    return _MOST_SECONDS * max(1.0, reference_seconds() / 0.05)
+
+
+@pytest.fixture(scope="module")
+async def watched(
+    redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory, bound: float
+) -> AsyncGenerator[Watched]:
+    log = tmp_path_factory.mktemp("stalls") / "server.log"
+    environment = clean_environment(
+        WATCHED_REDIS=redis_url,
+        KEY_PREFIX="stalls",
+        MODEL_PROVIDER="openai",
+        OPENAI_BASE_URL=running_lookalike.url,
+        OPENAI_API_KEY="none",
+        EMBEDDING_PROVIDER="local",
+        COMPAT_APIS="mem0,supermemory",
+        BODY_TIMEOUT_SECONDS="60",
+        REQUEST_TIMEOUT_SECONDS="120",
+        EXTRACTION_DEBOUNCE_SECONDS="0",
+        LOG_LEVEL="ERROR",
+    )
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "tests.support.stalls.watched_server"]
+        process = await asyncio.to_thread(
+            subprocess.Popen, command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+        )
+    server = Running("the watched server", process, log)
+    try:
+        async with httpx.AsyncClient(base_url=await server.base_url(), timeout=180) as client:
+            watched = Watched(client, bound)
+            await _fill(client)
+            await watched.rest("the beginning")
+            watched.found.clear()
+            yield watched
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(60)
+
+
+async def _fill(client: httpx.AsyncClient) -> None:
+    """Gives a user 50 memories of 60 KB, which have words of the hostile texts and others."""
+    choose = random.Random(5)
+    for start in range(0, 50, 10):
+        memories = [
+            {"id": f"big-{number}", "user_id": "victim", "text": f"{number} " + _different_words(choose, 60_000)}
+            for number in range(start, start + 10)
+        ]
+        assert (await client.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
+    small = {"memories": [{"id": "m1", "user_id": "victim", "text": "I live in Lisbon"}]}
+    assert (await client.post("/v1/long-term-memory/", json=small)).status_code == 200
+    said = {"user_id": "victim", "messages": [{"role": "user", "content": "I like gin"}]}
+    assert (await client.put("/v1/working-memory/s1", json=said)).status_code == 200
+    assert (await client.put("/v1/blocks/b1?user_id=victim", json={"value": "hello"})).status_code == 200
+
+
+def _different_words(choose: random.Random, size: int) -> str:
+    """Words of which many begin alike, so that each could be a form of many others."""
+    words = (choose.choice(("perso", "compa", "quart")) + "".join(choose.choices("abcdefghij", k=3)) for _ in range(size // 9))
+    return "I like gin and " + " ".join(words)
+
+
+def _app() -> Any:
+    return create_app(load_settings(COMPAT_APIS="mem0,supermemory"), Recorded().runtime)
+
+
+def _url(path: str) -> str:
+    return re.sub(r"\{(\w+)(?::path)?\}", lambda part: _IN_PATHS.get(part[1], "m1"), path)
+
+
+def _operations(document: Any) -> list[tuple[str, str, Any]]:
+    """Every operation (method, path, description), those last that delete what the others compare."""
+    found = [(method, path, each) for path, methods in document["paths"].items() for method, each in methods.items()]
+    return sorted(found, key=lambda one: f"{one[0]} {one[1]}".startswith(_LATER))
+
+
+def _tries(client: httpx.AsyncClient) -> Iterator[tuple[str, TextField, Callable[[Any], httpx.Request]]]:
+    """Every text field of the API with what makes a request of its value: parameters, and fields of bodies."""
+    document = _app().openapi()
+    walk = SchemaWalk(document, _VALUES)
+    for method, path, operation in _operations(document):
+        what, url = f"{method} {path}", _url(path)
+        parameters = [each for each in operation.get("parameters", ()) if each["in"] == "query"]
+        query = {each["name"]: "victim" for each in parameters if each["name"] == "user_id"}
+        for parameter in parameters:
+            build = partial(_with_parameter, client, method, url, query, parameter["name"])
+            for text in walk.text_fields(parameter["schema"]):
+                most = min(text.most or _LONGEST_QUERY, _LONGEST_QUERY)
+                yield f"{what}?{parameter['name']}", TextField(text.path, most, text.build), build
+        for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+            build = partial(_with_body, client, method, url, query, media_type)
+            for text in walk.text_fields(body["schema"]):
+                yield f"{what} {text.path}", text, build
+
+
+def _with_parameter(client: httpx.AsyncClient, method: str, url: str, query: dict[str, str], name: str, value: Any) -> httpx.Request:
+    return client.build_request(method, url, params={**query, name: value})
+
+
+def _with_body(client: httpx.AsyncClient, method: str, url: str, query: dict[str, str], media_type: str, value: Any) -> httpx.Request:
+    if media_type == "application/json":
+        return client.build_request(method, url, params=query, json=value)
+    return client.build_request(method, url, params=query, content=str(value), headers={"content-type": media_type})
+
+
+async def test_no_text_in_a_request_holds_the_event_loop(watched: Watched) -> None:
+    fields = 0
+    for what, text, request in _tries(watched.client):
+        fields += 1
+        await watched.try_field(what, text, request)
+    assert fields > 300
+    assert not watched.found, "\n".join(watched.found)
+
+
+def _call(client: httpx.AsyncClient, method: str, name: str, value: Any) -> httpx.Request:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": name, "arguments": value} if name else {}}
+    return client.build_request("POST", "/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
+
+
+async def test_no_text_in_a_tool_call_holds_the_event_loop(watched: Watched) -> None:
+    listed = await watched.send("the list of tools", _call(watched.client, "tools/list", "", None))
+    tools = listed.json()["result"]["tools"]
+    assert len(tools) > 15
+    for tool in tools:
+        schema = tool["inputSchema"]
+        for text in SchemaWalk(schema, _VALUES).text_fields(schema):
+            await watched.try_field(
+                f"the tool {tool['name']} {text.path}", text, partial(_call, watched.client, "tools/call", tool["name"])
+            )
+    assert not watched.found, "\n".join(watched.found)
+
+
+def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
+    """Bodies that hold a text in every field of the models of the compatible APIs that takes one."""
+    names: dict[str, Callable[[str], Any]] = {}
+    for product in ("mem0", "supermemory"):
+        module = importlib.import_module(f"agent_memory.compat.{product}.requests")
+        for model in vars(module).values():
+            if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__:
+                schema = model.model_json_schema()
+                for text in SchemaWalk(schema, _VALUES).text_fields(schema):
+                    name = text.path.partition(".")[0].partition("[")[0]
+                    if (text.most or 1_000_000) > 1000:
+                        names.setdefault(name, lambda given, text=text, name=name: text.build(given)[name])
+    whose = {"user_id": "victim", "containerTag": "victim", "customId": "doc"}
+    return [lambda given, name=name, build=build: {**whose, name: build(given)} for name, build in names.items()]
+
+
+def _routes(app: Any) -> set[tuple[str, str]]:
+    """The methods and paths of an application that take a body."""
+    routes = [route for route in cast("list[Any]", app.routes) if isinstance(route, Route)]
+    return {(method, route.path) for route in routes for method in route.methods or () if method not in ("GET", "HEAD")}
+
+
+async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Watched) -> None:
+    plain = create_app(load_settings(), Recorded().runtime)
+    known = {
+        (method, route.path) for route in cast("list[Any]", plain.routes) if isinstance(route, Route) for method in route.methods or ()
+    }
+    routes = [
+        (method, route.path)
+        for route in cast("list[Any]", _app().routes)
+        if isinstance(route, Route)
+        for method in route.methods or ()
+        if method not in ("HEAD", "GET") and (method, route.path) not in known
+    ]
+    assert len(routes) > 20
+    kinds = list(PARTS)
+    for number, (method, path) in enumerate(sorted(routes)):
+        for body in _compat_bodies():
+            whole = "different words", *(kinds[(number + step) % len(kinds)] for step in range(_FEW))
+            for kind in whole:
+                await watched.send(f"{method} {path} {list(body('-'))}", method, _url(path), json=body(hostile_text(kind, _OFTEN)[:_OFTEN]))
+        await watched.rest(f"{method} {path}")
+    assert not watched.found, "\n".join(watched.found)
+
+
+async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watched: Watched) -> None:
+    for kind in PARTS:
+        content = f"Please forget that {hostile_text(kind, 4_000)[:3_900]}"
+        body = {"user_id": "victim", "messages": [{"role": "user", "content": content}]}
+        await watched.send(f"forget {kind}", watched.client.build_request("POST", "/v1/working-memory/s2/messages", json=body))
+    await watched.rest("requests to forget")
+    assert not watched.found, "\n".join(watched.found)
+
+
+async def test_every_task_has_run_and_none_holds_the_event_loop(watched: Watched) -> None:
+    item = {"path": ["notes"], "key": "k", "value": {"text": hostile_text("different words", _OFTEN)}}
+    for method, url, body in (
+        ("PUT", "/v1/items?user_id=victim", item),
+        ("POST", "/v1/long-term-memory/compact?user_id=victim", None),
+        ("DELETE", "/v1/users/victim", None),
+    ):
+        await watched.send(url, watched.client.build_request(method, url, json=body))
+        await watched.rest(url)
+    assert set(TaskName) - _RETIRED <= watched.tasks.keys()
+    assert not watched.found, "\n".join(watched.found)
