@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, cast
+from typing import Any, Literal, Self, cast
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, field_validator, model_validator
 
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
@@ -82,6 +82,7 @@ class ExtractionTask:
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+_MOST_FACTS = 200
 # Of what a fact cites, and the characters of one citation.
 _MOST_CITED = 200
 _FACTS = re.compile(r'"memories"\s*+:\s*+\[')
@@ -170,17 +171,44 @@ class ExtractedFact(BaseModel):
 class ExtractionAnswer(BaseModel):
     """What the model answers."""
 
-    memories: list[ExtractedFact] = Field(max_length=200)
+    memories: list[ExtractedFact] = Field(max_length=_MOST_FACTS)
+    _refused: list[str] = PrivateAttr(default_factory=list[str])
 
-    @field_validator("memories", mode="before")
+    @property
+    def refused(self) -> Sequence[str]:
+        """Why facts of the answer are none, one reason each."""
+        return self._refused
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _facts(cls, value: object) -> object:
-        """Facts of which some are texts alone, or have none: these cost no others. An answer without any that has a text is refused."""
-        if not isinstance(value, list):
-            return value
-        items = [{"text": item} if isinstance(item, str) else item for item in cast("list[object]", value)]
-        usable = [item for item in items if isinstance(item, dict) and _has_text(cast("dict[str, object]", item))]
-        return usable or items
+    def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read each fact by itself: one that does not fit costs no other. An answer without any that fits is refused."""
+        given = value.get("memories") if isinstance(value, dict) else None
+        if not isinstance(given, list):
+            return handler(value)
+        facts, refused = _fitting_facts(cast("list[object]", given))
+        answer = handler({"memories": facts if facts else given})
+        answer._refused = refused  # noqa: SLF001 - its own
+        return answer
+
+
+def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
+    """The facts that fit, and why the others do not; a text alone is a fact, and what has no text tells nothing."""
+    facts: list[ExtractedFact] = []
+    refused: list[str] = []
+    for item in given:
+        fact = {"text": item} if isinstance(item, str) else item
+        if not isinstance(fact, dict) or not _has_text(cast("dict[str, object]", fact)):
+            refused.append("it has no text")
+        elif len(facts) == _MOST_FACTS:
+            refused.append(f"more than {_MOST_FACTS} facts")
+        else:
+            try:
+                facts.append(ExtractedFact.model_validate(fact))
+            except ValidationError as error:
+                problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+                refused.append(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    return facts, refused
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:

@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from agent_memory.core.permissions import reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.extraction_report import read_report
 from agent_memory.jobs.operation_states import operation_state
 from agent_memory.jobs.order_store import decode_order
 from agent_memory.storage.connection import Pipe, read, redis_errors
@@ -251,4 +252,5 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
     done = "extracted" if mark.kind is DueKind.EXTRACTION else "promoted"
     cursor = b"je" if mark.kind is DueKind.EXTRACTION else b"jp"
     stages = {"messages": int(journal.get(b"sq", 0)), done: int(journal.get(cursor, 0)), "in_session": messages}
-    return {"namespace": text(b"ns"), "user_id": text(b"us"), "session_id": text(b"sid"), "stages": stages}
+    report = read_report(journal) if mark.kind is DueKind.EXTRACTION else {}
+    return {"namespace": text(b"ns"), "user_id": text(b"us"), "session_id": text(b"sid"), "stages": stages, **report}

@@ -32,10 +32,15 @@ class ContextLimits:
             learned = await self._store.load_limit(*model_key)
             if learned is not None:
                 chat.context.take_over(learned.tokens, learned.seconds)
+            asked = await self._store.load_asked(*model_key)
+            if asked is not None:
+                chat.context.take_over_asked(asked.tokens, asked.seconds)
         await chat.ask_context()
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Tells other workers what a refusal has just taught this one. Raises RedisUnavailable."""
+        """Tells other workers what a refusal or a timeout has just taught this one. Raises RedisUnavailable."""
         limit = chat.context.limit
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)
+        if (asked := chat.context.most_asked) is not None:
+            await self._store.save_asked(chat.context.where, chat.context.model, asked, seconds=KNOWN_SECONDS)

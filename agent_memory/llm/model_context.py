@@ -18,6 +18,8 @@ KNOWN_SECONDS = 3600.0
 ASKED_AGAIN_SECONDS = 60.0
 # No model takes less; a limit below that was misread.
 LEAST_TOKENS = 128
+# Less of a conversation makes a request no quicker: its instructions have several times as many tokens.
+LEAST_ASKED = 128
 _MOST_REFUSED = 256
 _MOST_RATE = 16.0
 
@@ -55,6 +57,8 @@ class ModelContext:
         self._ask_at = 0.0
         self._learned: int | None = None
         self._learned_until = 0.0
+        self._most_asked = 0
+        self._most_asked_until = 0.0
         self._rate = 1.0
         self._taken = 0
         self._refused: dict[bytes, float] = {}
@@ -90,6 +94,21 @@ class ModelContext:
     def postpone_asking(self) -> None:
         """The server tells nobody; it is asked again much later."""
         self._ask_at = self._clock() + KNOWN_SECONDS
+
+    @property
+    def most_asked(self) -> int | None:
+        """Tokens of new messages that one request may hold, as a timeout taught; None for as many as have room."""
+        return self._most_asked if self._clock() < self._most_asked_until else None
+
+    def learn_timeout(self, asked: int) -> None:
+        """Learns from a request about `asked` tokens of messages to which no token of an answer came in time: half is asked from now on."""
+        self.take_over_asked(max(asked // 2, LEAST_ASKED), KNOWN_SECONDS)
+
+    def take_over_asked(self, tokens: int, seconds: float) -> None:
+        """Takes over what another process learned from a timeout, good for so many seconds more."""
+        known = self.most_asked
+        if known is None or tokens < known:
+            self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
         """What another process learned, good for so many seconds more."""

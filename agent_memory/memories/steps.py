@@ -43,6 +43,7 @@ class Fence:
 
     `own` are the session's memories among them, as they stood in the journal, from which they go; so do those that are `refused`, each
     with the reason, which the session shows. With `embeds` whoever writes them embeds them next: their marks are due only if that fails.
+    `report` is what the journal says of the work (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -55,6 +56,7 @@ class Fence:
     own: Mapping[str, str] = field(default_factory=dict[str, str])
     refused: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     embeds: bool = False
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def script_argument(self) -> dict[str, Any]:
         """As the script knows it."""
@@ -69,6 +71,7 @@ class Fence:
             "own": [part for item in self.own.items() for part in item],
             "refused": [part for name, (raw, reason) in self.refused.items() for part in (name, raw, reason)],
             "at": iso(datetime.now(UTC)),
+            **self.report,
         }
 
 

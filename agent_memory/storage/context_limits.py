@@ -22,21 +22,33 @@ class LearnedLimit:
 
 
 class ContextLimitStore:
-    """One key for each model at each server."""
+    """Two keys for each model at each server: of refusals and of timeouts."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Remembers what was learned."""
-        with redis_errors():
-            await self._client.set(self._keys.context_limit(where, model), str(tokens), px=max(int(seconds * 1000), 1))
+        """Remembers what a refusal taught."""
+        await self._save(self._keys.context_limit(where, model), tokens, seconds)
+
+    async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
+        """Remembers what a timeout taught: the tokens of messages that one request may hold."""
+        await self._save(self._keys.context_asked(where, model), tokens, seconds)
 
     async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
-        """What was learned lately, None for nothing."""
-        key = self._keys.context_limit(where, model)
+        """What a refusal taught lately, None for nothing."""
+        return await self._load(self._keys.context_limit(where, model))
 
+    async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
+        """What a timeout taught lately, None for nothing."""
+        return await self._load(self._keys.context_asked(where, model))
+
+    async def _save(self, key: str, tokens: int, seconds: float) -> None:
+        with redis_errors():
+            await self._client.set(key, str(tokens), px=max(int(seconds * 1000), 1))
+
+    async def _load(self, key: str) -> LearnedLimit | None:
         def build(pipe: Pipeline) -> None:
             pipe.get(key)
             pipe.pttl(key)

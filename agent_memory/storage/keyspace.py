@@ -293,6 +293,9 @@ class Keys:
     def context_limit(self, where: str, model: str) -> str:
         return f"{self.root}ctx:{digest('context', where, model)}"
 
+    def context_asked(self, where: str, model: str) -> str:
+        return f"{self.root}ctx:{digest('asked', where, model)}"
+
     @property
     def dead_messages(self) -> str:
         return f"{self.root}dead-messages"

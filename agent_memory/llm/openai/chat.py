@@ -18,6 +18,8 @@ from agent_memory.llm.catalog import model_context
 from agent_memory.llm.model_context import ModelContext, fingerprint
 from agent_memory.llm.openai import served_context, structured
 from agent_memory.llm.openai.server import Deadline, ModelServer, RequestRefused
+from agent_memory.llm.openai.streaming import Streaming, complete
+from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
@@ -197,19 +199,24 @@ class OpenAIChat:
     async def _once(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, name: str | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        body: dict[str, Any] = {"model": self._model, "messages": [{"role": m.role, "content": _sendable(m.content)} for m in messages]}
+        body: dict[str, Any] = {"model": self._model}
         if shape is not None:
             body["response_format"] = shape
         if name is not None and max_tokens:
             body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
 
-        ours = self._tokens(messages)
-        request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
+        def read_prompt() -> tuple[list[dict[str, str]], int, bytes]:
+            request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
+            return [{"role": m.role, "content": _sendable(m.content)} for m in messages], self._tokens(messages), request
+
+        body["messages"], ours, request = await aside(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
             raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
 
-        async def ask(client: openai.AsyncOpenAI) -> _Reply:
-            completion: Any = await client.chat.completions.create(**body)
+        streaming = self._server.streaming.get(self._model, Streaming.WITH_USAGE) if deadline.seconds_left is None else Streaming.NONE
+
+        async def ask(client: openai.AsyncOpenAI, alive: Callable[[], None]) -> _Reply:
+            completion = await complete(client, body, streaming, alive)
             counted = getattr(completion, "usage", None)
             token_usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
             reply = _reply(completion, self._what)
@@ -219,8 +226,13 @@ class OpenAIChat:
             return _Reply(reply.text, reply.cut_off, full)
 
         try:
-            return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
+            if deadline.seconds_left is None:
+                return await self._server.stream(self._what, ask)
+            return await self._server.call(self._what, lambda client: ask(client, _nothing), timeout=deadline.seconds_left)
         except RequestRefused as refused:
+            if refused.overflow is None and (less := streaming.less(refused.detail)) is not None:
+                self._server.streaming[self._model] = less
+                return await self._once(messages, shape, name, max_tokens, deadline)
             if refused.overflow is not None:
                 self._context.learn_refusal(refused.overflow, ours, answer=max_tokens or 0)
                 self._context.remember_refused(request)
@@ -249,6 +261,10 @@ def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
     return sum(len(message.content) for message in messages) + sum(
         len(str(getattr(getattr(choice, "message", None), "content", ""))) for choice in choices
     )
+
+
+def _nothing() -> None:
+    """For whom a call's end counts alone."""
 
 
 def _number(value: Any) -> int:

@@ -22,6 +22,7 @@ from agent_memory.llm.context_refusals import ContextOverflow, overflow
 from agent_memory.llm.model_context import ModelContext
 from agent_memory.llm.openai import http11
 from agent_memory.llm.openai.circuit_breaker import Breaker
+from agent_memory.llm.openai.streaming import Streaming
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ _MAX_RETRY_AFTER = 3600
 # What is shorter stands in words that are no secrets ("key-value", the "x" of "exceeds").
 _SHORTEST_SECRET = 8
 _KEY_LIKE = re.compile(rf"\b(sk-|key-)[\w*-]{{{_SHORTEST_SECRET},}}")
+# A background answer may take so many timeouts in all, as long as tokens come.
+_MOST_SILENCES = 30
 _FAIR_CHANCE = 0.2  # seconds: a shorter wait says nothing about the server
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|too (long|large|many tokens)|maximum.{0,30}(token|length)|exceed", re.IGNORECASE
@@ -41,6 +44,8 @@ _LOOK_SECONDS = 2.0
 _MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
 
 Result = TypeVar("Result")
+Alive = Callable[[], None]
+"""Says that something has come."""
 
 
 class RequestRefused(Exception):
@@ -86,6 +91,8 @@ class ModelServer:
         """Model -> the rung of the structured ladder that its server accepts."""
         self.token_parameters: dict[str, str | None] = {}
         """Model -> what its server calls the bound of an answer's length."""
+        self.streaming: dict[str, Streaming] = {}
+        """Model -> how its server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
         """Model -> what is known of its context."""
         # Two pools, so that a query never waits behind background calls.
@@ -98,6 +105,9 @@ class ModelServer:
         else:
             http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
+        # Our own transport reads answers whole; here the time between tokens counts, which `_guarded` measures.
+        streaming = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None)
+        self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Runs `request` (which asks *and* reads the answer) within `timeout` seconds in all, waiting for a place included.
@@ -107,7 +117,7 @@ class ModelServer:
         """
         if timeout is None:
             async with self._background:
-                return await self._with_one_retry(what, request)
+                return await self._with_one_retry(what, lambda _: request(self._client))
         deadline = Deadline(timeout)
         if self._urgent.locked():
             try:
@@ -118,9 +128,17 @@ class ModelServer:
         else:
             await self._urgent.acquire()  # without a wait
         try:
-            return await self._guarded(what, request, deadline.seconds_left or 0.0)
+            return await self._guarded(what, lambda _: request(self._client), deadline.seconds_left or 0.0)
         finally:
             self._urgent.release()
+
+    async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
+        """Runs a background `request` that reads its answer as it comes, and calls its second argument whenever something has come.
+
+        The server's timeout bounds each silence; the whole call may take `_MOST_SILENCES` times as long. Raises as `call`.
+        """
+        async with self._background:
+            return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
 
     def address(self, path: str) -> str:
         """A path of the server as the SDK reads it soonest, which is with all before it."""
@@ -141,8 +159,9 @@ class ModelServer:
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.close()
+        await self._streaming.close()
 
-    async def _with_one_retry(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]]) -> Result:
+    async def _with_one_retry(self, what: str, request: Callable[[Alive], Awaitable[Result]]) -> Result:
         try:
             return await self._guarded(what, request, self._timeout)
         except ModelUnavailable as error:
@@ -151,19 +170,27 @@ class ModelServer:
         await asyncio.sleep(_RETRY_PAUSE)
         return await self._guarded(what, request, self._timeout)
 
-    async def _guarded(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], timeout: float) -> Result:
+    async def _guarded(self, what: str, request: Callable[[Alive], Awaitable[Result]], timeout: float) -> Result:
         self.breaker.admit_call()
+        now, began = asyncio.get_running_loop().time, False
+        last = now() + _MOST_SILENCES * timeout
         try:
-            # The SDK's timeout is per read, so that a server which drips bytes would hold us for ever: this one is for all of it.
-            async with asyncio.timeout(timeout):
-                result = await request(self._client)
+            # The SDK's timeout is per read, so that a server which drips bytes would hold us for ever: only tokens move this one.
+            async with asyncio.timeout(timeout) as limit:
+
+                def alive() -> None:
+                    nonlocal began
+                    began = True
+                    limit.reschedule(min(now() + timeout, last))
+
+                result = await request(alive)
         except asyncio.CancelledError:
             self.breaker.note_abandoned()
             raise
         except Exception as error:  # The SDK leaks AttributeError, IndexError, ValueError and more for answers that it does not expect.
             translated = self._translate(what, error, timeout)
             reason = translated.data.get("reason") if isinstance(translated, ModelUnavailable) else None
-            if reason == "timeout" and timeout < _FAIR_CHANCE:
+            if reason == "timeout" and (began or timeout < _FAIR_CHANCE):
                 self.breaker.note_abandoned()
             elif reason in ("connection", "timeout", "server_error"):
                 self.breaker.note_failure()
@@ -177,11 +204,15 @@ class ModelServer:
         if isinstance(error, AgentMemoryError):
             return error
         if isinstance(error, TimeoutError | openai.APITimeoutError):
-            return ModelUnavailable(f"{what}: no answer within {timeout:g} s", reason="timeout")
-        if isinstance(error, openai.APIConnectionError):
+            return ModelUnavailable(f"{what}: no answer within {timeout:g} s (MODEL_TIMEOUT_SECONDS)", reason="timeout")
+        if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
             return ModelUnavailable(f"{what}: cannot connect to {self.shown_url}", reason="connection")
         if isinstance(error, openai.APIStatusError):
             return self._of_status(what, error)
+        if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
+            # What a server says in the middle of an answer.
+            detail = self._without_secrets(error.message)
+            return ModelUnavailable(f"{what}: the server broke its answer off: {detail}", reason="server_error")
         return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
 
     def _of_status(self, what: str, error: openai.APIStatusError) -> Exception:

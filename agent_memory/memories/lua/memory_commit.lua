@@ -3,7 +3,7 @@
 --   reach          how many messages around one are indexed with its words; neighbours_ms: until those are indexed again
 --   embed_after_ms until what is put is due to be embedded: who writes it may embed it next
 --   atomic         all or nothing
---   fence          {sid, epoch, cursor, start, to, both, keep, own: [id, JSON…], refused: [id, JSON, reason…], at}
+--   fence          {sid, epoch, cursor, start, to, both, keep, own: [id, JSON…], refused: [id, JSON, reason…], at, fields?: [field, value…], grows?: [field, count]}
 --   revised        {id, fields: [field, value…]}: the change that is remembered when an owner's put changes a memory; its group is added
 --                  to the id
 --   groups         [{change: {id, fields: [field, value…], mids}?, steps: [step…]}…]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -267,3 +268,26 @@ async def test_what_a_server_says_is_told_without_the_key_and_with_all_of_its_wo
         await chat.text([ChatMessage("user", "hello")])
     await chat.close()
     assert shown in str(refused.value)
+
+
+async def test_a_slow_answer_is_waited_for_as_long_as_tokens_come(lookalike: Lookalike, at: At) -> None:
+    lookalike.token_seconds = 0.2
+    chat = await OpenAIChat.open(at(MODEL_TIMEOUT_SECONDS=2))
+    began = time.monotonic()
+    assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+    assert time.monotonic() - began > 2
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"), [("reject_stream", 3), ("reject_stream_options", 2), ("ignore_stream", 1)], ids=["no stream", "no usage", "ignored"]
+)
+async def test_a_server_that_streams_otherwise_or_not_at_all_is_asked_as_it_takes_it(
+    lookalike: Lookalike, at: At, fault: str, calls: int
+) -> None:
+    lookalike.set_fault(fault)
+    chat = await OpenAIChat.open(at())
+    for times in (calls, calls + 1):
+        assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+        assert lookalike.calls["chat"] == times
+    await chat.close()

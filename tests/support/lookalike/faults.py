@@ -33,6 +33,9 @@ REJECTS = frozenset(
         "reject_base64",
         "reject_long",
         "ignore_response_format",
+        "reject_stream",
+        "reject_stream_options",
+        "ignore_stream",
     }
 )
 

@@ -23,6 +23,8 @@ from tests.support.lookalike.faults import Script
 from tests.support.lookalike.limits import Context, tokens_of
 from tests.support.lookalike.scripted import Scripted
 
+# Characters of a streamed piece.
+_PIECE = 16
 MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
 
 
@@ -43,6 +45,10 @@ class Lookalike:
     port: int = 0
     retry_after: str | None = "7"
     latency_seconds: float = 0.0
+    token_seconds: float = 0.0
+    """How long each piece of a streamed answer takes."""
+    read_seconds_per_token: float = 0.0
+    """How long a prompt's token takes before the first piece of the answer."""
     max_input_chars: int = 2000
     calls: Counter[str] = field(default_factory=Counter)
     requests: list[Recorded] = field(default_factory=list)
@@ -106,6 +112,7 @@ class Lookalike:
         self.script.clear()
         self.scripted = Scripted()
         self.context = Context()
+        self.token_seconds = self.read_seconds_per_token = 0.0
         self.calls.clear()
         self.requests.clear()
 
@@ -131,6 +138,8 @@ def _app(state: Lookalike) -> FastAPI:
     @app.post("/v1/chat/completions")
     async def chat(request: Request) -> Response:
         body, fault = await _begin(state, request, "chat")
+        if state.read_seconds_per_token:
+            await asyncio.sleep(state.read_seconds_per_token * state.context.sent(body))
         return await _transport_fault(state, fault) or _chat(state, body, fault)
 
     @app.post("/v1/rerank")
@@ -290,7 +299,31 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
         sent, said = state.context.sent(body), state.context.tokens - state.context.sent(body) if cut_off else tokens_of(text)
         usage = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
     answer = {"id": "x", "object": "chat.completion", "created": 1, "model": body.get("model"), "choices": choices, "usage": usage}
+    if body.get("stream") and not state.script.rejects("ignore_stream"):
+        return StreamingResponse(_streamed(state, answer), media_type="text/event-stream")
     return JSONResponse(answer)
+
+
+async def _streamed(state: Lookalike, answer: dict[str, Any]) -> AsyncIterator[bytes]:
+    """An answer as events of a few characters each, as slowly as the look-alike is told; then its usage."""
+    head = {**answer, "object": "chat.completion.chunk"}
+    for choice in answer["choices"]:
+        message = choice["message"]
+        content = message.get("content")
+        pieces: list[Any] = [content]
+        if isinstance(content, str):
+            pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
+        for piece in pieces:
+            await asyncio.sleep(state.token_seconds)
+            delta = {**message, "content": piece}
+            yield _event({**head, "usage": None, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        yield _event({**head, "usage": None, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    yield _event({**head, "choices": []})
+    yield b"data: [DONE]\n\n"
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(value)}\n\n".encode()
 
 
 def _faulty_message(text: str, fault: str | None) -> tuple[dict[str, Any], bool]:
@@ -315,6 +348,9 @@ def _faulty_message(text: str, fault: str | None) -> tuple[dict[str, Any], bool]
 
 
 def _chat_refusal(state: Lookalike, body: dict[str, Any]) -> Response | None:
+    for name in ("stream_options", "stream"):
+        if name in body and state.script.rejects(f"reject_{name}"):
+            return _error(400, f"Unsupported parameter: '{name}' is not supported by this server.")
     kind = (body.get("response_format") or {}).get("type")
     if kind == "json_schema" and (state.script.rejects("reject_json_schema") or state.script.rejects("reject_response_format")):
         return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")

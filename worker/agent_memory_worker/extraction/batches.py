@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from agent_memory.core.errors import ModelUnavailable
 from agent_memory.llm.base import ChatMessage, ChatModel
+from agent_memory.llm.model_context import LEAST_ASKED
 from agent_memory.sessions.codec import StoredMessage
 
 BATCH = 60
@@ -44,7 +46,9 @@ class PromptShares:
             return None
         # What is only assumed is no reason to ask for nothing at all.
         room = max(room, 3 * LEAST_TOKENS)
-        return cls(max(int(room * messages), LEAST_TOKENS), int(room * before), int(room * (1 - messages - before)))
+        most = chat.context.most_asked or room
+        shown = max(min(int(room * messages), most), LEAST_TOKENS)
+        return cls(shown, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
     def beside(self, before: int) -> int:
         """What messages may have when what is before them has `before` tokens: they take what it leaves of its share."""
@@ -66,6 +70,14 @@ def within(messages: Sequence[StoredMessage], tokens: int, shown: int | None = N
 def size(messages: Sequence[StoredMessage]) -> int:
     """The tokens of messages as a prompt shows them."""
     return sum(stored.tokens + LINE_TOKENS for stored in messages)
+
+
+def asks_less_after(error: ModelUnavailable, chat: ChatModel, asked: int) -> bool:
+    """True if a request about `asked` tokens was too much for a slow model, which from now on is asked about half of them at once."""
+    if error.data.get("reason") != "timeout" or asked < 2 * LEAST_ASKED:
+        return False
+    chat.context.learn_timeout(asked)
+    return True
 
 
 def less(planned: int, failed: int) -> int:

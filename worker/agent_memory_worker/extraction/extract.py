@@ -6,20 +6,25 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
+from time import monotonic
+from typing import Any
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid
-from agent_memory.core.scope import Scope
+from agent_memory.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.facts import Candidate, ExtractionMessage, candidates
 from agent_memory.extraction.prompts import VERSION, ExtractedFact, ExtractionAnswer, ExtractionTask, extract_messages, facts_before_the_end
 from agent_memory.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.extraction.thread_prompts import VERSION as THREAD_VERSION
 from agent_memory.extraction.thread_prompts import ThreadSummary
+from agent_memory.jobs.extraction_report import asked_report
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.llm.threads import aside
 from agent_memory.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
 from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.steps import Fence
@@ -32,7 +37,7 @@ from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.statements import StatementFilter, worth_asking
-from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
+from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.set_aside import set_aside_oversized
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
@@ -50,9 +55,9 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Asks the model about all messages behind the cursor; returns how many memories that made or changed.
 
     One call takes the facts out of a batch, at most one more decides what they do to what is remembered, unless the model's context is too
-    small for that. A batch that has no room in it is asked about in parts; what has no room even by itself is set aside, and work goes on
-    behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor
-    then stays where it is, nothing is stored.
+    small for that. A batch that has no room in it, or to which no answer begins in time, is asked about in parts. What has no room even by
+    itself is set aside, and work goes on behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as
+    many memories as it may: the cursor then stays where it is, nothing is stored.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -84,6 +89,12 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
                 await set_aside_oversized(runtime, sid, journal, len(batch), error)
                 failed = None
             continue
+        except ModelUnavailable as error:
+            if not asks_less_after(error, chat, min(shares.messages, size(batch))):
+                raise
+            await runtime[ContextLimits].save_learned(chat)
+            log.info("%s is slow: from now on it is asked about %s tokens of messages at once", chat.model, chat.context.most_asked)
+            continue
         failed = None
         # Fenced: the session moved on; read again.
         changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
@@ -109,21 +120,22 @@ async def _extract(
     shares: PromptShares,
 ) -> CommitOutcome:
     hearing = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
-    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _said(hearing, stored))]
-    before = [
-        ExtractionMessage(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := _said(hearing, stored))
-    ]
     summary = rules.strategy == "summary"
+    characters = sum(len(stored.message.content) for stored in (*batch, *journal.before))
+    messages, before, is_worth_it = await aside(lambda: _read_batch(hearing, batch, journal.before, questions=summary), characters)
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
-    if not _worth_it(messages, before, questions=summary):
+    if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
-    new = _prompt_messages(
-        messages, 1, lambda message: runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
-    )
+
+    def shorten(message: ExtractionMessage) -> str:
+        return runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
+
+    new = await aside(lambda: _prompt_messages(messages, 1, shorten), characters)
     facts: list[Candidate] | None = None
+    began, refused = monotonic(), list[str]()
     for _ in range(_ATTEMPTS):
         if summary:
             decisions: list[Decision] = await summarize(
@@ -131,15 +143,20 @@ async def _extract(
             )
         else:
             if facts is None:
-                context = _context(runtime, before, shares.before)
+                context = await aside(lambda: _context(runtime, before, shares.before), characters)
                 task = _task_of(rules, journal, messages[-1].said, chat.model)
-                extracted = await _facts_of(chat, new, context, task)
-                facts = candidates(journal.ref, rules, extracted, messages, before=before, model=chat.model, clean=hearing.clean)
-                facts = _screen(runtime, facts, messages)
+                extracted = await _facts_of(chat, new, context, task, refused)
+                find = partial(
+                    _found, runtime, journal.ref, rules, extracted, messages, before=before, model=chat.model, clean=hearing.clean
+                )
+                facts = await aside(find, characters)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
-        outcome = await runtime[MemoryCommits].commit(scope, decisions, origin, fence=fence, background=True, review=review)
+        report = asked_report(len(batch), monotonic() - began, refused)
+        outcome = await runtime[MemoryCommits].commit(
+            scope, decisions, origin, fence=replace(fence, report=report), background=True, review=review
+        )
         if not outcome.moved:
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
@@ -147,25 +164,34 @@ async def _extract(
 
 
 async def _facts_of(
-    chat: ChatModel, new: Sequence[PromptMessage], context: Sequence[PromptMessage], task: ExtractionTask, *, halved: bool = False
+    chat: ChatModel,
+    new: Sequence[PromptMessage],
+    context: Sequence[PromptMessage],
+    task: ExtractionTask,
+    refused: list[str],
+    *,
+    halved: bool = False,
 ) -> list[ExtractedFact]:
     """The facts of an answer. When it is cut off twice, each half of the messages is asked about once (`halved`); then whole facts count.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Adds to `refused` why facts of it are none. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     try:
-        return (await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)).memories
+        answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
+        refused += answer.refused
+        return answer.memories
     except ModelAnswerInvalid as error:
         if isinstance(error, ContextExceeded) or not error.cut_off:
             raise
         half = 0 if halved else len(new) // 2
         if half:
             halves = (new[:half], new[half:])
-            return [fact for part in halves for fact in await _facts_of(chat, part, context, task, halved=True)]
+            return [fact for part in halves for fact in await _facts_of(chat, part, context, task, refused, halved=True)]
         whole = facts_before_the_end(error.cut_off)
         if whole is None:
             raise
         log.warning("of an answer that was cut off, %d facts are taken", len(whole.memories))
+        refused += whole.refused
         return whole.memories
 
 
@@ -177,6 +203,22 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
         replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact
         for fact in facts
     ]
+
+
+def _read_batch(
+    hearing: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
+) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
+    """The new messages and those before them as a model is told of them, and whether it is worth to ask."""
+    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _said(hearing, stored))]
+    before = [ExtractionMessage(stored, text) for stored in earlier if stored.seq < batch[0].seq and (text := _said(hearing, stored))]
+    return messages, before, _worth_it(messages, before, questions=questions)
+
+
+def _found(
+    runtime: Runtime, ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], messages: Sequence[ExtractionMessage], **more: Any
+) -> list[Candidate]:
+    """What of a model's facts may be remembered."""
+    return _screen(runtime, candidates(ref, rules, facts, messages, **more), messages)
 
 
 def _said(hearing: StatementFilter, stored: StoredMessage) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC
 
 from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.llm.local.extractive import split_sentences
@@ -22,7 +22,7 @@ from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
-from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,10 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
     With QUARANTINE it is shown no message that would be put aside as a memory, and a summary that reads like an order is none.
     """
     # Of a call, or a picture alone, there is nothing to tell.
-    left = [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)]
+    left = await aside(
+        lambda: [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)],
+        sum(len(stored.message.content) for stored in leaving),
+    )
     summary, failed = state.context or "", None
     while left:
         await runtime[ContextLimits].load_learned(chat)
@@ -122,13 +125,21 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
             if failed < 2 * LEAST_TOKENS:
                 raise
             continue
+        except ModelUnavailable as error:
+            if not asks_less_after(error, chat, min(room, size(run))):
+                raise
+            await runtime[ContextLimits].save_learned(chat)
+            continue
         left, failed = left[len(run) :], None
     return summary or _NOTHING
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
     """The summary that follows from one and the messages of a run. Raises ModelUnavailable and ModelAnswerInvalid."""
-    messages = [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run]
+    messages = await aside(
+        lambda: [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run],
+        sum(len(stored.message.content) for stored in run),
+    )
     shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
     answer = await chat.structured(summarize_messages(former, shown, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
     text = answer.summary.strip()

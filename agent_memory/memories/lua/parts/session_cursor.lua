@@ -43,6 +43,8 @@ local function advance()
   redis.call('HSET', journal, fence.cursor, to)
   if fence.both then redis.call('HSET', journal, 'je', to) end
   if fence.cursor == 'je' then redis.call('HDEL', journal, 'x0', 'xt') end
+  if fence.fields then redis.call('HSET', journal, unpack(fence.fields)) end
+  if fence.grows and #fence.grows > 0 then redis.call('HINCRBY', journal, fence.grows[1], fence.grows[2]) end
   local cursors = redis.call('HMGET', journal, 'sq', 'jb', 'jp', 'je')
   local newest, list_start, promoted, extracted = unpack(cursors, 1, 4)
   local worked_off = math.min(tonumber(promoted), tonumber(extracted))

@@ -65,6 +65,10 @@ class OperationRecord(BaseModel):
     """The memory that it works on."""
     stages: dict[str, int] = {}
     """Counts of what is done and what is to be done: `{"promoted": 12, "messages": 14}`."""
+    messages_per_minute: float | None = None
+    """How quickly the model answered about the last batch of messages; null for work without a model."""
+    notices: list[str] = []
+    """What was left out of the work, such as facts of a model's answer that could not be used."""
 
 
 class OperationListResponse(BaseModel):

@@ -1,0 +1,71 @@
+"""Answers of weak and slow models: one bad fact costs no other, and a slow answer is waited for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory_client.models import OperationRecord
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
+SAID = [f"In year {1900 + number} our shop in Lisbon sold {number} violins to the orchestra of Porto" for number in range(40)]
+
+
+async def facts(rig: Rig) -> list[str]:
+    return sorted(one.text for one in await rig.stored() if one.memory_type != "message")
+
+
+async def extraction_of(rig: Rig, session_id: str) -> OperationRecord:
+    """The operation of a session's extraction."""
+    operations = rig.rt[OperationService]
+    (sid,) = {mark.member for mark in operations.session_marks(SCOPE, SessionRef(session_id, None, None))}
+    return await operations.get_operation(SCOPE, f"extraction-{sid}")
+
+
+async def test_one_bad_fact_of_an_answer_costs_no_other_and_the_operation_says_so(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    text = "I live in Porto, and I play the viola in an orchestra"
+    good = [{"text": fact, "messages": [1]} for fact in ("User lives in Porto", "User plays the viola in an orchestra")]
+    bad = [
+        {"text": "User lives in Porto \ud83d", "messages": [1]},
+        {"text": "User plays in Porto", "topics": "music", "messages": [1]},
+        {"text": "User lives in Porto " * 400, "messages": [1]},
+    ]
+    lookalike.scripted.raw[text] = json.dumps({"memories": [good[0], *bad, good[1]]})
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", text)
+        await rig.work()
+        assert await facts(rig) == sorted(fact["text"] for fact in good)
+        assert lookalike.calls["chat"] == 1  # no repair: the good ones count as they are
+        (notice,) = (await extraction_of(rig, "s")).notices
+        assert notice.startswith("3 facts")
+        assert "4000 characters" in notice
+
+
+async def test_a_model_too_slow_for_its_prompt_is_asked_about_less_by_every_worker(
+    make_rig: MakeRig, make_chat: Callable[..., Awaitable[OpenAIChat]], lookalike: Lookalike
+) -> None:
+    # Of the prompt about forty messages two seconds pass until the first token, of that about half of them 1.3.
+    lookalike.read_seconds_per_token = 0.0006
+    first, second = await make_chat(MODEL_TIMEOUT_SECONDS=1.8), await make_chat(MODEL_TIMEOUT_SECONDS=1.8)
+    async with make_rig(first, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert len(await facts(rig)) == len(SAID)
+        asked = first.context.most_asked
+        assert asked is not None
+        operation = await extraction_of(rig, "s")
+        assert (operation.stages["extracted"], operation.stages["messages"]) == (len(SAID), len(SAID))
+        assert operation.messages_per_minute is not None
+        assert operation.messages_per_minute > 0
+        async with make_rig(second, KEY_PREFIX=rig.settings.redis.key_prefix, **OFF) as other:
+            await other.append("t", *(f"{text}, in autumn" for text in SAID[:3]))
+            await other.work()
+            assert len(await facts(other)) == len(SAID) + 3
+    assert second.context.most_asked == asked
