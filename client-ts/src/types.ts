@@ -1664,6 +1664,10 @@ export interface OperationRecord {
   memory_id?: string | null;
   /** Counts of what is done and what is to be done: `{"promoted": 12, "messages": 14}`. */
   stages?: { [name: string]: number };
+  /** How quickly the model answered about the last batch of messages; null for work without a model. */
+  messages_per_minute?: number | null;
+  /** What was left out of the work, such as facts of a model's answer that could not be used. */
+  notices?: string[];
 }
 
 /** Where the work stands. `dead`: given up after too many tries, kept until replayed or dropped. */

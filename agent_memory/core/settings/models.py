@@ -40,7 +40,12 @@ class ModelSettings(Group):
         {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object: model name to context window in tokens, over the built-in table"
     )
     default_context_window: int = ending(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
-    timeout_seconds: float = setting(60.0, "MODEL_TIMEOUT_SECONDS", meaning="how long a call of a model may take", gt=0)
+    timeout_seconds: float = setting(
+        60.0,
+        "MODEL_TIMEOUT_SECONDS",
+        meaning="how long a model may be silent in background work; how long its whole answer may take elsewhere",
+        gt=0,
+    )
     query_embedding_timeout_seconds: float = ending(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
     max_concurrent_calls: int = ending(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
     local_model_dir: Path | None = setting(None, "LOCAL_MODEL_DIR", meaning="directory of another local sentence encoder")
