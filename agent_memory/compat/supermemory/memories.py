@@ -23,6 +23,7 @@ from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.profile.service import ProfileService
 from agent_memory.runtime import Runtime
+from agent_memory.text.normalization import ABOUT_USER, QUESTION
 from agent_memory_client.models import (
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
@@ -34,6 +35,11 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.profile import Profile
 
+# Without a model, what was said stands for memories: of a conversation, what the user states. A note is one whatever its form.
+_STATEMENTS: tuple[dict[str, Any], ...] = (
+    {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
+    {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
+)
 # What fits filters is looked for among so many memories at most.
 MOST_LOOKED_THROUGH = 5_000
 # Each is read in all these memories.
@@ -61,6 +67,8 @@ class MemoryOperations:
         chunks = request.search_mode != "memories" or not self._extracts
         if self._extracts and request.search_mode != "hybrid":
             kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
+        if not self._extracts and request.search_mode == "memories":
+            kinds += _STATEMENTS
         if request.doc_id:
             kinds.append({"session_id": {"eq": request.doc_id}})
         values: dict[str, Any] = {
@@ -97,6 +105,7 @@ class MemoryOperations:
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.filters or request.filter)
         condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
+        condition += [] if self._extracts or chunks else _STATEMENTS
         condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
         body = {
             "namespace": {"eq": self._namespace},

@@ -75,6 +75,19 @@ async def test_a_conversation_that_is_sent_again_with_more_adds_what_is_new(api:
     assert (await send(api, tag, turns))["status"] == "done"
 
 
+async def test_without_a_model_the_statements_of_the_user_are_the_memories_of_a_conversation(api: httpx.AsyncClient, tag: str) -> None:
+    turns = [user("I keep bees in Leeds."), assistant("Bees in Leeds, lovely."), user("Which animals do I keep in Leeds?")]
+    await send(api, tag, turns)
+    assert await remembered(api, tag) == ["I keep bees in Leeds."]
+    for path in ("/v4/search", "/v4/profile"):
+        answer = (await api.post(path, json={"q": "Which animals do I keep in Leeds?", "containerTag": tag})).json()
+        results = answer.get("searchResults", answer)["results"]
+        assert [result["memory"] for result in results] == ["I keep bees in Leeds."]
+    body = {"q": "bees in Leeds", "containerTags": [tag], "includeFullDocs": True}
+    (document,) = (await api.post("/v3/search", json=body)).json()["results"]
+    assert "assistant: Bees in Leeds, lovely." in document["content"], "the document has all that was said"
+
+
 async def test_only_what_came_since_is_added_to_what_is_there(api: httpx.AsyncClient, tag: str) -> None:
     await send(api, tag, [user("I live in Leeds."), assistant("Lovely.")])
     await send(api, tag, [user("I play the cello.")])
