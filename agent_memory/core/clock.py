@@ -22,8 +22,13 @@ def from_micros(micros: int) -> datetime:
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
     """The day of a moment; one that is midnight in UTC is that day in each zone, for so days are written."""
+    return as_in_zone(moment, zone).date()
+
+
+def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a moment in a zone; midnight in UTC is a whole day, and becomes the midnight of that day in the zone."""
     at = moment.astimezone(UTC)
-    return at.date() if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone).date()
+    return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -46,7 +47,8 @@ NOBODY = Reader()
 class PromptAsk:
     """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one.
 
-    `reader` is within the reach of `scope`: sections show what is the reader's.
+    `reader` is within the reach of `scope`: sections show what is the reader's. Days are those of `zone`, which is known once sections
+    load: the request's, else the reader's, else UTC.
     """
 
     scope: Scope
@@ -57,6 +59,7 @@ class PromptAsk:
     reader: Reader = NOBODY
     names_tokens: bool = False
     """Whether the request itself says how many tokens the prompt may have."""
+    zone: tzinfo = UTC
 
 
 @dataclass(slots=True)

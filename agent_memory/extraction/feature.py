@@ -8,11 +8,13 @@ from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.extraction.transfer import RuleTransfer
 from agent_memory.foundation import Foundation
+from agent_memory.memories.search.service import SearchService
 
 
 def open_extraction(foundation: Foundation, services: Services) -> None:
     """Opens the rules."""
     store = RuleStore(foundation.client, foundation.keys)
+    services[SearchService].register_zones(store)
     services.add(store, ExtractionRulesService(store), RuleTransfer(store))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys
+from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import ExtractionRules
 
 RuleOwner = tuple[str | None, str | None]
@@ -27,6 +29,16 @@ class RuleStore:
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
+
+    def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
+        """Put the read of a user's time zone on a pipeline; `parse_zone` takes the one reply."""
+        places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
+        pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
+        return 1
+
+    async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
+        """Return the time zone of a user in a namespace: the narrowest that the rules name, else UTC."""
+        return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
         """Stores the rules of an owner, or with None removes them."""
@@ -51,6 +63,12 @@ class RuleStore:
             gone = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
             if gone:
                 await self._client.hdel(key, *gone)
+
+
+def parse_zone(reply: Sequence[bytes | None]) -> tzinfo:
+    """Return the first time zone that stored rules name, else UTC."""
+    rules = (ExtractionRules.model_validate_json(raw) for raw in reply if raw is not None)
+    return zone_of(next((rule.timezone for rule in rules if rule.timezone), None))
 
 
 def _field(namespace: str | None, user_id: str | None) -> str:

@@ -136,6 +136,8 @@ def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
         "evidence": shown_evidence(memory),
         "confidence": record.confidence if record.confidence is not None else trust_of(record, source_of(record)),
     }
+    if record.event_date is not None:
+        body["event_date"] = record.event_date.astimezone(UTC).isoformat()
     if record.slot:
         body["slot"] = record.slot
     if ends is not None:

@@ -15,7 +15,6 @@ from agent_memory.llm.threads import aside
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.profile.entries import entry_of
 from agent_memory.profile.store import Followed, ProfileOwner, ProfileStore, ReadMemory
-from agent_memory.text.time_expressions import zone_of
 
 # One script takes so many memories, for each of which it looks at up to twenty groups.
 _BATCH = 16
@@ -86,9 +85,7 @@ class ProfileFollower:
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
         """The zone of an owner's days; UTC where none is known."""
-        places = [(None, None), (owner.namespace, None), (None, owner.user_id), (owner.namespace, owner.user_id)]
-        rules = await self._rules.load(scope_of_work(owner.tenant), list(dict.fromkeys(places)))
-        return zone_of(next((rule.timezone for rule in reversed(rules) if rule is not None and rule.timezone), None))
+        return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)
 
 
 def _owner(read: ReadMemory) -> ProfileOwner | None:

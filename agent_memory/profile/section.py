@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
 
+from agent_memory.core.clock import calendar_day
 from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.service import shown_lists
@@ -23,6 +24,7 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 class ProfileReads:
     """All steps of the section of one prompt."""
 
+    ask: PromptAsk
     store: ProfileStore
     owner: ProfileOwner
     most: int
@@ -39,7 +41,8 @@ class ProfileReads:
         """The entries of the reply as lines."""
         pages = parse_pages(replies[0], PAGE, slots=False)
         static, dynamic = shown_lists(pages, datetime.now(UTC), PAGE)
-        return replace(self, static=[_line(entry) for entry in static], dynamic=[_line(entry) for entry in dynamic])
+        zone = self.ask.zone
+        return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> ProfileReads:
         """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
@@ -64,8 +67,10 @@ class ProfileReads:
         return _HEADING + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
 
 
-def _line(entry: Mapping[str, Any]) -> str:
-    return f"- {entry['last_said'][:10]}: {' '.join(entry['text'].split())}"
+def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
+    """Return an entry with the day of its event, else that on which it was last said."""
+    moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
+    return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
@@ -92,4 +97,4 @@ class ProfileSection:
         owner = None if wanted is None else owner_of_prompt(ask)
         if wanted is None or owner is None:
             return None
-        return ProfileReads(self._store, owner, wanted.tokens, self._count)
+        return ProfileReads(ask, self._store, owner, wanted.tokens, self._count)

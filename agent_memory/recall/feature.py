@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.core.feature import Feature, Services
+from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.foundation import Foundation
 from agent_memory.memories.search.explain import SearchExplainer
 from agent_memory.memories.search.pages import PageReader
@@ -25,7 +26,7 @@ def open_recall(foundation: Foundation, services: Services) -> None:
     )
     # What stands beside the session in a prompt, in this order.
     sections = [memories]
-    recall = RecallService(foundation.reader, session, sections, counter)
+    recall = RecallService(foundation.reader, session, sections, counter, services[RuleStore])
     services.add(recall, ExplainService(services[SearchExplainer], recall))
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
+from agent_memory.core.clock import as_in_zone
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.line_escaping import one_line, shown_id
 from agent_memory.recall.superseded_messages import no_longer_true_since
 from agent_memory.text.retrieval_units import day
-from agent_memory.text.time_expressions import ago, zone_of
+from agent_memory.text.time_expressions import ago
 from agent_memory_client.models import SearchRequest
 
 LINE_TOKENS = 22
@@ -31,9 +32,8 @@ class LineStyle:
     ids: bool = True
 
     @classmethod
-    def of_search(cls, request: SearchRequest, *, ids: bool = True) -> LineStyle:
-        """In the time of a search."""
-        zone = zone_of(request.timezone)
+    def of_search(cls, request: SearchRequest, zone: tzinfo = UTC, *, ids: bool = True) -> LineStyle:
+        """Return the style of a search's answer, as seen at its time."""
         return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
 
 
@@ -42,12 +42,12 @@ def memory_line(
 ) -> str:
     """One memory on one line; `date` is its `line_date`. `latest` marks the last of statements that contradict each other; `asks` says that
     it is but a question. Of one that is too long its `passage` is shown."""
-    when = date.astimezone(style.zone)
+    when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]
     if memory.times_said > 1:
         marks.append(f"said {memory.times_said} times")
     if (since := no_longer_true_since(memory)) is not None:
-        marks.append(f"no longer true since {day(since.astimezone(style.zone))}")
+        marks.append(f"no longer true since {day(as_in_zone(since, style.zone))}")
     elif latest:
         marks.append("latest")
     text = one_line(memory.text if passage is None else passage)

@@ -22,6 +22,7 @@ from agent_memory.core.prompt_sections import (
     SessionMessages,
 )
 from agent_memory.core.scope import Scope
+from agent_memory.extraction.rule_store import RuleStore, parse_zone
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
 from agent_memory.recall.line_escaping import escape_frames
@@ -36,9 +37,12 @@ from agent_memory.recall.token_budget import (
     SUMMARY_SHARE,
     TokenBudget,
 )
+from agent_memory.sessions.strategies import check_zone
 from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.storage.search.filters import only_value
 from agent_memory.text.cleaning.control_characters import plain_text
-from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
+from agent_memory.text.time_expressions import zone_of
+from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
 
 
 class _Sections(NamedTuple):
@@ -81,8 +85,11 @@ class RecallService:
     `sections` are those of recall itself; what other features show is added when all of them are open.
     """
 
-    def __init__(self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter) -> None:
+    def __init__(
+        self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
+    ) -> None:
         self._read = reader
+        self._zones = zones
         self._session = session
         self._sections = _Sections((), tuple(sections), ())
         self._counter = counter
@@ -138,9 +145,11 @@ class RecallService:
 
         def build(pipe: Pipe) -> None:
             # What is not answered over one protocol is queued again for another.
-            counts[:] = [self._session.queue_session(pipe, ask), *(reads.queue_section(pipe) for reads in opened.all)]
+            queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask)]
+            counts[:] = [*queued, *(reads.queue_section(pipe) for reads in opened.all)]
 
-        of_session, *of_sections = _split(await self._read(build), counts)
+        of_zone, of_session, *of_sections = _split(await self._read(build), counts)
+        ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is not None and messages.ref != ask.session:
@@ -156,9 +165,21 @@ class RecallService:
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            counts[:] = [reads.queue_section(pipe) for reads in opened.all]
+            counts[:] = [self._queue_zone(pipe, ask), *(reads.queue_section(pipe) for reads in opened.all)]
 
-        return await opened.load(_split(await self._read(build), counts), session)
+        of_zone, *of_sections = _split(await self._read(build), counts)
+        ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
+        return await opened.load(of_sections, session)
+
+    def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
+        """Read the time zone of the prompt's user, where the request names none."""
+        if ask.body.timezone is not None:
+            return 0
+        search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
+        namespace, user = ask.reader.namespace, ask.reader.user_id
+        if search is not None:
+            namespace, user = namespace or only_value(search, "namespace"), user or only_value(search, "user_id")
+        return self._zones.queue_zone(pipe, ask.scope, namespace, user)
 
     async def _open_sections(self, ask: PromptAsk) -> _Opened:
         kinds = [[await section.open_section(ask) for section in sections] for sections in self._sections]
@@ -187,6 +208,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
+    body = _with_one_zone(body)
     names_tokens = body.max_tokens is not None
     if body.format is not None and not names_tokens:
         body = body.model_copy(update={"max_tokens": DEFAULT_FORMAT_TOKENS})
@@ -194,7 +216,22 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
     agent = body.agent_id if session is None else session.agent_id
     permit_agent(scope, agent)
     reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
-    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone))
+
+
+def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
+    """Give a prompt and its search the time zone that either names. Raises BadInput for an unknown one, and for two of them."""
+    search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
+    names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
+    if not names:
+        return body
+    if len(set(names)) > 1:
+        raise BadInput("is another than long_term_search.timezone: name one of the two", field="timezone")
+    check_zone(names[0], "timezone")
+    update: dict[str, Any] = {"timezone": names[0]}
+    if search is not None:
+        update["long_term_search"] = search.model_copy(update={"timezone": names[0]})
+    return body.model_copy(update=update)
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from agent_memory.text.time_expressions import Span
@@ -85,6 +85,18 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
         keys.append(period_key(period, days.unit))
         day = period.start - timedelta(days=1)
     return keys
+
+
+def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
+    """Return events of a day whose moment is known on the day that a zone has then."""
+    return [_in_zone(event, zone) for event in events]
+
+
+def _in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
+    if event.get("at") is None or event["start"] != event["end"]:
+        return event
+    day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()
+    return {**event, "start": day, "end": day}
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:

@@ -15,9 +15,9 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.section import owner_of_prompt
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.prompt_marks import DATA_NOTE, part_heading
-from agent_memory.text.time_expressions import named_time, zone_of
+from agent_memory.text.time_expressions import named_time
 from agent_memory.timeline.periods import day_number
-from agent_memory.timeline.prompt_days import NamedDays, days_of_span, lines_of_days, lines_of_latest, periods_within
+from agent_memory.timeline.prompt_days import NamedDays, days_of_span, events_in_zone, lines_of_days, lines_of_latest, periods_within
 from agent_memory.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
 from agent_memory_client.models import SearchRequest
 
@@ -27,22 +27,22 @@ _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """What a prompt asks, when, and in which zone if it says so."""
+    """What a prompt asks, and when."""
 
     text: str
     now: datetime
-    zone: tzinfo | None
 
     def days(self, zone: tzinfo) -> list[NamedDays]:
         """The days that it names in a zone; the likeliest first, none where it names none."""
-        span = named_time(self.text, self.now, self.zone or zone)
-        return [] if span is None else days_of_span(span, self.zone or zone)
+        span = named_time(self.text, self.now, zone)
+        return [] if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
     """All steps of the section of one prompt."""
 
+    ask: PromptAsk
     store: TimelineStore
     owner: TimelineOwner
     most: int
@@ -52,7 +52,7 @@ class TimelineReads:
     """What can be shown, the most important first, each with the day by which it is ordered."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One read. Days are asked for as UTC has them and one more on either side: the owner's zone comes with the reply."""
+        """One read. Days are asked for as UTC has them and one more on either side: the prompt's zone comes with the replies."""
         named = self.question.days(UTC)
         lows, highs = [days.first for days in named], [days.last for days in named]
         low = None if not named or None in lows else min(day for day in lows if day is not None) - 1
@@ -66,10 +66,11 @@ class TimelineReads:
         shown = parse_prompt_reply(replies[0], self.question.now.timestamp())
         if shown is None:
             return self
-        named = self.question.days(zone_of(shown.zone))
+        named = self.question.days(self.ask.zone)
         if not named:
             return replace(self, lines=lines_of_latest(shown.summaries))
-        lines = next((lines for days in named if (lines := lines_of_days(days, shown.events, shown.summaries))), [])
+        events = events_in_zone(shown.events, self.ask.zone)
+        lines = next((lines for days in named if (lines := lines_of_days(days, events, shown.summaries))), [])
         return replace(self, lines=lines)
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
@@ -108,16 +109,10 @@ class TimelineSection:
         owner = None if wanted is None else owner_of_prompt(ask)
         if wanted is None or owner is None:
             return None
-        return TimelineReads(self._store, owner, wanted.tokens, self._counter.count, _question(ask))
+        return TimelineReads(ask, self._store, owner, wanted.tokens, self._counter.count, _question(ask))
 
 
 def _question(ask: PromptAsk) -> _Question:
     """Read as a search of the same prompt reads it."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
-    if not isinstance(search, SearchRequest):
-        return _Question(text, now, None)
-    try:
-        zone = zone_of(search.timezone) if search.timezone else None
-    except ValueError:
-        zone = None  # The search says that there is no such zone.
-    return _Question(text, search.reference_time or now, zone)
+    return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

@@ -10,6 +10,7 @@ from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits, MemoryStore, parse_hits
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.search import filters
+from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import SearchModeEnum
 
 
@@ -88,7 +89,8 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: Cand
         clause, depth = filters.facts(clause), FACTS_DEPTH
     if query.span is not None and wanted in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
         # The date of a memory answers the words of time.
-        clause, terms = filters.during(clause, query.span.start, query.span.end), words.subject or words.terms
+        zone = zone_of(query.request.timezone)
+        clause, terms = filters.during(clause, query.span.start, query.span.end, zone), words.subject or words.terms
     if wanted is CandidateList.MATCHING:
         store.queue_count(pipe, clause, past=past)
     elif wanted in _BY_WORDS:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,14 @@ class SearchQuery:
         return "keyword" if self.meaning is None else self.mode.value
 
 
+class ZoneSource(Protocol):
+    """Where the time zones of users are found."""
+
+    async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
+        """Return the time zone of a user in a namespace, UTC where none is known."""
+        ...
+
+
 class QueryBuilder:
     """Makes queries of requests."""
 
@@ -116,6 +125,11 @@ class QueryBuilder:
         self._embedder_of = embedder_of
         self._rewriter = rewriter
         self._reranks = reranks
+        self._zones: ZoneSource | None = None
+
+    def register_zones(self, zones: ZoneSource) -> None:
+        """Say where the time zones of users are found."""
+        self._zones = zones
 
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """What must be known before the round trip. Raises Refused, BadInput, RedisUnavailable.
@@ -128,10 +142,10 @@ class QueryBuilder:
                 "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
             )
         request, notices = self._bounded(request)
+        text = request.text or ""
+        request, span = await self._with_zone(scope, request, text)
         where = filters.where(scope, request)
         clause, history = filters.clauses(scope, request, where)
-        text = request.text or ""
-        span = span_of(request, text)
         depth = depth_of(request, paged=paged)
         if not text:
             return SearchQuery(request, clause, history, depth, notices=notices)
@@ -172,6 +186,15 @@ class QueryBuilder:
             notices,
             facts_apart=not paged and mode is not SearchModeEnum.SEMANTIC and request.memory_type is None and history is None,
         )
+
+    async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
+        """Return the request with the time zone of its user, where it names none and days matter, and the time that its text names."""
+        span = span_of(request, text)
+        if request.timezone is not None or self._zones is None or (span is None and not filters.names_days(request)):
+            return request, span
+        zone = await self._zones.load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
+        request = request.model_copy(update={"timezone": str(zone)})
+        return request, span if zone is UTC else span_of(request, text)
 
     async def _statistics(
         self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum

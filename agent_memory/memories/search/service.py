@@ -12,7 +12,7 @@ from agent_memory.memories.search.candidates import Candidates, parse_candidates
 from agent_memory.memories.search.listing import MemoryListing
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.search.pages import Page, PageReader, explain_answer
-from agent_memory.memories.search.query import QueryBuilder, SearchQuery, mode_of, span_of
+from agent_memory.memories.search.query import QueryBuilder, SearchQuery, ZoneSource, mode_of, span_of
 from agent_memory.memories.search.ranking import Ranking, Scored, rank_candidates
 from agent_memory.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.memories.search.reranking import RerankedOrder
@@ -50,6 +50,10 @@ class SearchService:
         self._pages = pages
         self._usage = usage
         self._listing = MemoryListing(reader, store)
+
+    def register_zones(self, zones: ZoneSource) -> None:
+        """Say where the time zones of users are found."""
+        self._queries.register_zones(zones)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """As `search_page`, as the wire model."""

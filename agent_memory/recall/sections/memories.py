@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
+from agent_memory.core.clock import as_in_zone
 from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
@@ -29,7 +30,7 @@ from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
-from agent_memory.text.time_expressions import Span, named_time
+from agent_memory.text.time_expressions import Span, named_time, zone_of
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
 
 # Of the times that a memory names, so many are looked at.
@@ -140,7 +141,7 @@ class MemoriesSection:
         wanted = body.long_term_search
         if wanted is None or wanted is False:
             return None
-        request = SearchRequest(limit=self._settings.prompt_memories) if wanted is True else wanted
+        request = SearchRequest(limit=self._settings.prompt_memories, timezone=body.timezone) if wanted is True else wanted
         # What is in quarantine is shown to no model, whoever asks.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
         if ask.explain:
@@ -221,27 +222,26 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     """Whether a memory has a date of its own in the time that a query names, or names such a time itself."""
     if query.span is None:
         return False
-    asked = query.span.intervals
+    asked, zone = query.span.intervals, zone_of(query.request.timezone)
     date = memory.event_date
-    if date is not None and any(start <= date < end for start, end in asked):
+    # An event is stored with a time, or as a day.
+    if date is not None and any(start <= as_in_zone(date, zone) < end for start, end in asked):
         return True
-    said_at = memory.last_said_at or memory.created_at
-    return any(
-        start < until and begin < end for span in _times_of(memory.text, said_at) for start, end in asked for begin, until in span.intervals
-    )
+    named = _times_of(memory.text, memory.last_said_at or memory.created_at, zone)
+    return any(start < until and begin < end for span in named for start, end in asked for begin, until in span.intervals)
 
 
-def _times_of(text: str, now: datetime) -> Iterator[Span]:
+def _times_of(text: str, now: datetime, zone: tzinfo) -> Iterator[Span]:
     """The first times that a text names: "not on the 9th, but on the 12th" names two.
 
     A day of the year is also the nearest of its kind, whatever the tense: "I was wrong, I start on 12 March" means this year's.
     """
     for _ in range(_MOST_TIMES):
-        span = named_time(text, now)
+        span = named_time(text, now, zone)
         if span is None:
             return
         yield span
-        other = named_time(text, now, way="past" if span.direction == "future" else "future")
+        other = named_time(text, now, zone, way="past" if span.direction == "future" else "future")
         if other is not None and abs(other.start - span.start) >= _ABOUT_A_YEAR and abs(other.start - now) < abs(span.start - now):
             yield other
         # Lines stay apart: each may look another way.

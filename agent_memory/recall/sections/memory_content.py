@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from functools import partial
 
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
@@ -28,7 +29,8 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 class MemoriesContent:
     """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
     `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
-    tokens for what stands around them. `follows_tokens`: the request names the tokens, of which they have their share, however many."""
+    tokens for what stands around them. `follows_tokens`: the request names the tokens, of which they have their share, however many.
+    Days are those of `zone`."""
 
     query: SearchQuery
     ranking: Ranking
@@ -41,6 +43,7 @@ class MemoriesContent:
     formatted: bool = False
     alone: bool = False
     follows_tokens: bool = False
+    zone: tzinfo = UTC
 
     @classmethod
     def of(
@@ -56,19 +59,8 @@ class MemoriesContent:
     ) -> MemoriesContent:
         """As its request wants them shown."""
         body = ask.body
-        return cls(
-            query,
-            ranking,
-            cards,
-            cut,
-            counter,
-            most,
-            count_reading,
-            body.include_ids,
-            body.format is not None,
-            body.session is None,
-            ask.names_tokens,
-        )
+        shown_as = (body.include_ids, body.format is not None, body.session is None, ask.names_tokens, ask.zone)
+        return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
@@ -119,7 +111,7 @@ class FittedMemories:
         return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
 
     def _style(self) -> LineStyle:
-        return LineStyle.of_search(self.content.query.request, ids=self.content.ids)
+        return LineStyle.of_search(self.content.query.request, self.content.zone, ids=self.content.ids)
 
 
 def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:

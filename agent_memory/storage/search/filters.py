@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -163,6 +163,16 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
     return str(inside)
 
 
+def _day_after(bound: Any) -> Any:
+    """Return a plain day as the beginning of the next one in UTC, as metadata has its days; any other bound as it is."""
+    if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
+        return bound
+    try:
+        return (date.fromisoformat(bound) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return bound
+
+
 def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
     """The filter on one key of the metadata; its operators are all to hold."""
     filters: list[Filter] = []
@@ -175,10 +185,13 @@ def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
     if conditions.exists is not None:
         present = tagged("md", [present_tag(key)])
         filters.append(present if conditions.exists else negated(present))
-    low = conditions.gt if conditions.gt is not None else conditions.gte
-    high = conditions.lt if conditions.lt is not None else conditions.lte
+    low = conditions.gte if conditions.gt is None else _day_after(conditions.gt)
+    high = conditions.lt if conditions.lte is None else _day_after(conditions.lte)
     if low is not None or high is not None:
-        tags = range_tags(key, low, high, above=conditions.gt is not None, below=conditions.lt is not None)
+        # A bound that was put at the end of its day lets that moment in below, and leaves it out above.
+        above = conditions.gt is not None and low == conditions.gt
+        below = conditions.lte is None or high != conditions.lte
+        tags = range_tags(key, low, high, above=above, below=below)
         if tags is None:
             raise BadInput("bounds must be numbers, or ISO 8601 dates, both of the same kind", field=f"metadata.{key}")
         filters.append(tagged("md", tags))
@@ -197,6 +210,30 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
     for key, conditions in (getattr(request, "metadata", None) or {}).items():
         filters.append(_metadata_filters(key, conditions))
     return filters
+
+
+def names_days(request: Any) -> bool:
+    """True if a filter of times, or a condition within `filter`, names a plain day."""
+    for name in _TIMES:
+        bounds = getattr(request, name, None)
+        values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
+        values += (bounds.between or ()) if bounds is not None else ()
+        if any(value is not None and not isinstance(value, datetime) for value in values):
+            return True
+    joined = [getattr(request, "filter", None), getattr(request, "not_", None)]
+    joined += [*(getattr(request, "and_", None) or ()), *(getattr(request, "or_", None) or ())]
+    return any(names_days(condition) for condition in joined if condition is not None)
+
+
+def only_value(request: Any, name: str) -> str | None:
+    """Return the one value that a request allows for a field: by its own filter, or by a condition that must hold. None without one."""
+    own = getattr(request, name, None)
+    if own is not None:
+        values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
+        if len(values) == 1:
+            return str(values.pop())
+    required = [getattr(request, "filter", None), *(getattr(request, "and_", None) or ())]
+    return next((value for part in required if part is not None and (value := only_value(part, name)) is not None), None)
 
 
 def only(request: Any, names: Collection[str]) -> bool:
@@ -309,10 +346,11 @@ def statements(clause: str) -> str:
     return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(asked))
 
 
-def during(clause: str, start: datetime, end: datetime) -> str:
-    """A clause narrowed to memories that were made, or are about something, in a half-open interval."""
+def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
+    """A clause narrowed to memories that were made, or are about something, in a half-open interval of days of `zone`."""
     low, high = start.timestamp(), end.timestamp()
-    return all_of(clause, between("c", low, high, "left") | between("e", low, high, "left"))
+    first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
+    return all_of(clause, any_of(between("c", low, high, "left"), f"({_within('e', first, last)})"))
 
 
 def made_since(clause: str, moment: datetime) -> str:

@@ -29,6 +29,9 @@ class PromptQuestion(BaseModel):
     """The session's namespace, where `session` names none; without a session, the namespace that is searched."""
     agent_id: OptionalIdentifier = None
     """The agent whose memory blocks the prompt shows, where `session` names none."""
+    timezone: Annotated[str, Field(max_length=64)] | None = None
+    """The time zone of the prompt's days, as an IANA name such as `Europe/Lisbon`; that of `long_term_search`, else of the user's
+    extraction rules, else UTC, when not given."""
     session: WorkingMemoryRequest | None = None
     """The conversation whose summary and messages belong to the prompt; none when not given."""
     long_term_search: SearchRequest | bool | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from agent_memory_client.models._types import FreeText, Identifier, OptionalIdentifier
+from agent_memory_client.models._types import Absent, FreeText, Identifier, OptionalIdentifier
 
 MAX_TOPICS = 32
 MAX_SUB_TOPICS = 32
@@ -38,6 +38,8 @@ class ProfileEntry(BaseModel):
     """Since when it is true: as it was said, else since it was made."""
     last_said: datetime
     """When it was last said."""
+    event_date: datetime | None = Absent
+    """When what it tells happened; left out when that is not known."""
     times_said: int = 1
     """How often it was said."""
     confidence: float = 1.0
