@@ -40,7 +40,7 @@ _Weight: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
 _HalfLife: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
 _SESSION_FILTER = 'Filter by session, e.g. {"eq": "monday"}; without it, memories of all sessions.'
-_DATE = 'e.g. {"gte": "2026-01-01T00:00:00Z", "lt": "2026-02-01T00:00:00Z"}.'
+_DATE = 'e.g. {"gte": "2026-01-01", "lte": "2026-01-31"}; a plain day is all of it.'
 _MODEL = "The model that reads this; its context window bounds the messages. Any name."
 _WINDOW = "The context window in tokens; beats `model_name`."
 
@@ -112,6 +112,7 @@ class _Search(BaseModel):
     user_id: UserId | None = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
     memory_type: MemoryType | None = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
     event_date: EventDate | None = Field(None, description=f"When what it tells happened, {_DATE}")
+    timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon; the user's if not given.")
     min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."

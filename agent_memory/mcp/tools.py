@@ -125,6 +125,8 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
     values: dict[str, Any] = {"query": arguments.query, "format": arguments.format, "include_ids": arguments.include_ids}
     if arguments.agent_id is not None:
         values["agent_id"] = arguments.agent_id
+    if arguments.timezone is not None:
+        values["timezone"] = arguments.timezone
     if arguments.sections is not None:
         values |= dict(arguments.sections)
     whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}

@@ -13,6 +13,7 @@ from ulid import ULID
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.sizes import SizeLimits
+from agent_memory.core.clock import note_unreadable_dates
 from agent_memory.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest
 from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope, SessionRef
@@ -152,6 +153,7 @@ class MemoryService:
         self._sizes.check_memories(body.memories)
         permit_writing(scope, body.memories, field="memories")
         one_owner_each(enumerate(body.memories))
+        note_unreadable_dates(record.metadata for record in body.memories)
         await self._memory_limit.room_for(scope.tenant, len(body.memories))
         records: Sequence[MemoryRecord] = body.memories
         while True:
@@ -275,6 +277,7 @@ class MemoryService:
         changes = {name: value for name, value in given.items() if value is not None or name not in _NEVER_EMPTY}
         if "metadata" in changes:
             changes["metadata"] = changes["metadata"] or {}
+            note_unreadable_dates([changes["metadata"]])
         self._sizes.check_memory(body)
         if body.text and self._settings.longterm.redact_secrets:
             changes["text"] = redact(body.text)

@@ -18,7 +18,7 @@ from ulid import ULID
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import list_place_of, permit_agent, session_of
 from agent_memory.access.sizes import SizeLimits
-from agent_memory.core.clock import from_micros
+from agent_memory.core.clock import from_micros, note_unreadable_dates
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.ids import is_repeatable, made_id
 from agent_memory.core.notices import add_notice
@@ -107,6 +107,8 @@ class SessionService:
         check_annotations(scope, body.messages)
         await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
         self._sizes.check_memories(body.memories)
+        note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
+        note_unreadable_dates(record.metadata for record in body.memories)
         self._sizes.check_json(body.data, "data")
         self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
@@ -179,6 +181,7 @@ class SessionService:
         self._check_times(body.messages)
         check_annotations(scope, body.messages)
         await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
+        note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
         await self._room(scope, body.messages)
         named = with_made_ids(body.messages)
         messages = await self._new(with_distinct_ids(named))

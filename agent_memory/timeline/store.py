@@ -86,9 +86,8 @@ class PromptRange(NamedTuple):
 
 
 class PromptEvents(NamedTuple):
-    """What a prompt may show of a timeline: events, summaries by the names of their periods in keys, and the name of its zone."""
+    """What a prompt may show of a timeline: events, and summaries by the names of their periods in keys."""
 
-    zone: str
     events: Sequence[dict[str, Any]]
     summaries: dict[str, dict[str, Any]]
 
@@ -191,7 +190,7 @@ def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
     shown = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
     pairs = zip(stored[::2], stored[1::2], strict=True)
     live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
-    return PromptEvents(json.loads(identity)[-1], shown, live)
+    return PromptEvents(shown, live)
 
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:

@@ -1240,6 +1240,11 @@ export interface MemoryPromptRequest {
   namespace?: string | null;
   /** The agent whose memory blocks the prompt shows, where `session` names none. */
   agent_id?: string | null;
+  /**
+   * The time zone of the prompt's days, as an IANA name such as `Europe/Lisbon`; that of `long_term_search`, else of the user's
+   * extraction rules, else UTC, when not given.
+   */
+  timezone?: string | null;
   /** The conversation whose summary and messages belong to the prompt; none when not given. */
   session?: WorkingMemoryRequest | null;
   /** Whether long-term memory is searched (true), or how: a search whose text is `query`. */
@@ -1959,6 +1964,8 @@ export interface ProfileEntry {
   since: string;
   /** When it was last said. */
   last_said: string;
+  /** When what it tells happened; left out when that is not known. */
+  event_date?: string | null;
   /** How often it was said. */
   times_said?: number;
   /** How sure it is, from 0 to 1. */

@@ -11,7 +11,7 @@ from agent_memory.core.clock import stated_date
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
-from agent_memory_client.models._types import FreeText
+from agent_memory_client.models._types import DayOrInstant, FreeText
 
 APP = "mem0_app_id"
 """The key of the metadata under which the app is kept."""
@@ -170,8 +170,8 @@ class ListRequest(Entities):
     top_k: Annotated[int, Field(ge=1)] | None = None
     categories: list[Identifier] | None = None
     metadata: dict[str, Any] | None = None
-    start_date: Instant | None = None
-    end_date: Instant | None = None
+    start_date: DayOrInstant | None = None
+    end_date: DayOrInstant | None = None
     fields: list[str] | None = None
 
     def own_filters(self) -> dict[str, Any]:

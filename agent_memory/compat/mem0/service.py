@@ -16,9 +16,11 @@ from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_ans
 from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
 from agent_memory.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
 from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of
+from agent_memory.core.clock import note_unreadable_dates
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.categories import nearest_categories
+from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.annotations import REMEMBER_AS
@@ -27,6 +29,7 @@ from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
+from agent_memory.storage.search.filters import only_value
 from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import (
     AppendMessagesRequest,
@@ -83,6 +86,7 @@ class Mem0Service:
         scope = writing(self._scope)
         if not request.entities():
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
+        note_unreadable_dates([request.metadata])
         conversation, instructions = request.statements()
         stored = [*instructions, *(message for message in conversation if message.role not in PROGRAM_ROLES)]
         if request.infer is False:
@@ -314,12 +318,15 @@ class Mem0Service:
         reads = tuple(part for part in given if needs_reading(part))
         for part in reads:
             matches(part, NO_MEMORY, UTC)
-        values = shown_selection(self._namespace, extracts=self._runtime.extracts)
+        values: dict[str, Any] = shown_selection(self._namespace, extracts=self._runtime.extracts)
         parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in given), values.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
             values["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
-        return _Selection(values, reads)
+        if not reads:
+            return _Selection(values)
+        user = only_value(SearchRequest.model_validate(values), "user_id")
+        return _Selection(values, reads, await self._services[RuleStore].load_zone(self._scope, self._namespace, user))
 
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False

@@ -32,6 +32,7 @@ class Prompts(Resource):
         format: PromptFormat | None = None,
         include_ids: bool = True,
         agent_id: str | None = None,
+        timezone: str | None = None,
         **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
         """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
@@ -40,7 +41,7 @@ class Prompts(Resource):
         attributes (`answer.messages`); `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an
         API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had
         anything to add. `agent_id` is whose memory blocks are shown, beside those of the user and the namespace; a session that was
-        stored with it need not be asked so.
+        stored with it need not be asked so. `timezone` (an IANA name) is that of the prompt's days, the user's when not given.
         `options` are what features show beside these, each as its model or a mapping, such as `profile={"tokens": 300}`;
         `models.features.prompt_options` lists them and says what each shows.
         """
@@ -53,6 +54,8 @@ class Prompts(Resource):
             body["include_ids"] = False
         if agent_id is not None:
             body["agent_id"] = agent_id
+        if timezone is not None:
+            body["timezone"] = timezone
         body |= _bodies_of(options)
         scope = self._scope(namespace, user_id)
         if session_id is not None:

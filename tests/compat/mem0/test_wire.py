@@ -218,9 +218,10 @@ async def test_what_the_system_says_to_an_agent_is_the_agent_s_memory(api: httpx
     await call(api, "POST", "/v3/memories/add/", {"messages": talk, "agent_id": agent})
     await wait_until(lambda: has(api, {"agent_id": agent}, 2), "both are listed")
     for infer in (False, True):
-        await call(api, "POST", "/v3/memories/add/", {"messages": talk, "agent_id": agent, "user_id": user, "infer": infer})
-    await wait_until(lambda: has(api, {"user_id": user}, 1), "the goal is listed")
-    assert await listed(api, {"user_id": user}) == ["I want to run a marathon"], "the prompt of a user's chat is no memory of the user"
+        mine = f"{user}-{infer}"
+        await call(api, "POST", "/v3/memories/add/", {"messages": talk, "agent_id": agent, "user_id": mine, "infer": infer})
+        await wait_until(lambda name=mine: has(api, {"user_id": name}, 1), "the goal is listed")
+        assert await listed(api, {"user_id": mine}) == ["I want to run a marathon"], "the prompt of a user's chat is no memory of the user"
 
 
 async def has(api: httpx.AsyncClient, filters: dict[str, Any], count: int) -> bool:

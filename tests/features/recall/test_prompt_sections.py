@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
+from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.session import SessionSection
 from agent_memory.recall.service import RecallService
@@ -57,7 +58,7 @@ async def recall(rig: Rig) -> RecallService:
     for user in ("ann", "ben"):
         await rig.append(f"of-{user}", "I am late", user_id=user)
     session = SessionSection(rig.settings, rig.rt[SessionStore], rig.rt.counter)
-    return RecallService(PipelineReader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter)
+    return RecallService(PipelineReader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter, rig.rt[RuleStore])
 
 
 async def texts(recall: RecallService, session_id: str, user: str | None = None, **more: Any) -> list[str]:
