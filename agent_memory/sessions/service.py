@@ -264,10 +264,6 @@ class SessionService:
                 await self._store.delete(scope, refs[0])
         return AckResponse(status="ok")
 
-    async def delete_exactly(self, scope: Scope, ref: SessionRef) -> None:
-        """Delete the session of this identity, and none that merely has its id."""
-        await self._store.delete(scope, ref)
-
     async def list(
         self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> SessionListResponse:

@@ -29,6 +29,7 @@ from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.search.filters import only_value
 from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import (
@@ -398,7 +399,8 @@ class Mem0Service:
             refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
             meant = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in meant:
-                await service.delete_exactly(scope, ref)
+                # The service would take another owner's session where there is none of exactly this identity.
+                await self._services[SessionStore].delete(scope, ref)
             deleted += len(meant)
             if len(refs) < _PAGE:
                 return deleted
