@@ -10,6 +10,8 @@ from agent_memory.core.settings import Settings
 
 log = logging.getLogger(__name__)
 
+_HOW = "AUTH_MODE=token asks for API keys (docs/running/security.md)"
+
 
 def check_exposure(settings: Settings, host: str) -> None:
     """Raises StartupError when listening on `host` would let everybody in who reaches this machine."""
@@ -25,9 +27,10 @@ def warn_of_exposure(settings: Settings, host: str) -> None:
     if settings.auth.required:
         return
     if is_loopback(host):
-        log.warning("AUTH_MODE=disabled: every program on this machine may read and delete everything; others are not let in (%s)", host)
+        who = "every program on this machine may read and delete everything; others are not let in"
+        log.warning("AUTH_MODE=disabled: %s (%s); %s", who, host, _HOW)
     else:
-        log.warning("AUTH_MODE=disabled on %s: WHOEVER REACHES THIS ADDRESS may read and delete everything", host)
+        log.warning("AUTH_MODE=disabled on %s: WHOEVER REACHES THIS ADDRESS may read and delete everything; %s", host, _HOW)
 
 
 def is_loopback(host: str) -> bool:

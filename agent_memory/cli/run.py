@@ -133,7 +133,7 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
         runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
         if server is not None:
             server.mount(create_app(settings, runtime), settings)
-            lines = _api_lines(f"http://{server.address}", with_worker=with_worker)
+            lines = [*_api_lines(f"http://{server.address}", with_worker=with_worker), _end_line(settings)]
             warn_of_exposure(settings, settings.server.host)
         else:
             lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time"]
@@ -355,6 +355,17 @@ async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
 
 def _engines(runtime: Runtime, redis_description: str) -> list[str]:
     return [f"Redis:     {redis_description}", f"Models:    {runtime.models_description}"]
+
+
+def _end_line(settings: Settings) -> str:
+    """How to stop, and what leaves this machine."""
+    models = settings.models
+    servers = (models.use_openai_chat, models.use_openai_embeddings, models.rerank_base_url is not None)
+    if any(servers):
+        leaves = "texts go to the model server"
+    else:
+        leaves = "nothing leaves this machine" if settings.redis.url is None else "no model server is asked"
+    return f"Stop:      Ctrl-C stops; the data stay; {leaves}"
 
 
 def _worker_hint(with_worker: bool) -> str:

@@ -130,7 +130,7 @@ def _assembled(
     errors.install(app)
     _add_middleware(app, settings, host)
     if settings.server.docs:
-        app.router.routes += pages.pages(app.title, "/openapi.json")
+        app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
     compatible = {"mem0": mem0.routes(), "supermemory": supermemory.routes()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     # Before the routes of the documentation, since the order is that of matching.

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from agent_memory import __version__
 from agent_memory.compat.errors import bad_input, error_line, error_status
@@ -20,6 +20,7 @@ from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSu
 from agent_memory.core.notices import collecting_notices
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
+from agent_memory.http.named_route import NamedRoute
 from agent_memory.http.responses import JsonResponse, add_notices
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
@@ -300,10 +301,10 @@ async def _document(request: Request) -> Response:
 
 def routes() -> list[BaseRoute]:
     """All routes; what Mem0 has and we do not answers 501."""
-    each: list[BaseRoute] = [Route("/compat/mem0/openapi.json", _document, methods=["GET"])]
+    each: list[BaseRoute] = [NamedRoute("/compat/mem0/openapi.json", _document, methods=["GET"])]
     each += [
-        Route(shape, _answering(handler), methods=[method])
+        NamedRoute(shape, _answering(handler), methods=[method])
         for method, path, handler, _, _ in _OPERATIONS
         for shape in (path, path.rstrip("/"))
     ]
-    return each + [Route(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]
+    return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

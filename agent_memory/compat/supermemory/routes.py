@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from agent_memory import __version__
 from agent_memory.compat.errors import bad_input, error_line, error_status
@@ -42,6 +42,7 @@ from agent_memory.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
+from agent_memory.http.named_route import NamedRoute
 from agent_memory.http.responses import JsonResponse
 from agent_memory_client.models import MemoryRecord
 
@@ -426,6 +427,6 @@ async def _document(request: Request) -> Response:
 
 def routes() -> list[BaseRoute]:
     """All routes; what Supermemory has and we do not answers 501."""
-    each: list[BaseRoute] = [Route("/compat/supermemory/openapi.json", _document, methods=["GET"])]
-    each += [Route(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
-    return each + [Route(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]
+    each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
+    each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
+    return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

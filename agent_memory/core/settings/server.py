@@ -18,7 +18,7 @@ class ServerSettings(Group):
     request_timeout_seconds: float = ending(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
     head_timeout_seconds: float = ending(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
     body_timeout_seconds: float = setting(
-        0.7,
+        10.0,
         "BODY_TIMEOUT_SECONDS",
         meaning="how long a body may take to come in after its head, a second more per 16 KiB that came; then: 408; raise it for "
         "callers who pause within a body or whose network does for longer",

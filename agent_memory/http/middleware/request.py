@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.core.errors import Unavailable
 from agent_memory.core.logs import log_request
 from agent_memory.core.metrics import RequestMeter
-from agent_memory.http.document.pages import CONTENT_POLICY
+from agent_memory.http.document.pages import CONTENT_POLICY, PATHS
 from agent_memory.http.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
 from agent_memory.mcp.paths import DEADLINE
 
@@ -77,7 +77,9 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """What may be logged of a path that no operation was found for, as when the request was refused before."""
+    """What may be logged of a path that no operation was found for, as when the request was refused before, or of a page."""
+    if path in PATHS:
+        return path
     prefix = _PREFIX.match(path)
     return f"{prefix[0]}/*" if prefix else UNMATCHED
 

@@ -16,7 +16,8 @@ class TokenSchemeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self._prefixes):
-            scope = {**scope, "headers": [_as_bearer(name, value) for name, value in scope["headers"]]}
+            # In place: the log reads from the outer scope which route was found.
+            scope["headers"] = [_as_bearer(name, value) for name, value in scope["headers"]]
         await self._app(scope, receive, send)
 
 

@@ -43,6 +43,8 @@ _TOO_LONG = re.compile(
 _LOOK_SECONDS = 2.0
 _MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
 
+_VERSION_AT_END = re.compile(r"/v\d[\w.]*/?\Z")
+
 Result = TypeVar("Result")
 Alive = Callable[[], None]
 """Says that something has come."""
@@ -66,7 +68,11 @@ class RequestRefused(Exception):
     def as_error(self, what: str) -> AgentMemoryError:
         """What the rest of the house is told when there is no other way to ask."""
         if self.status == 404:
-            return ModelUnavailable(f"{what}: not found (HTTP 404): {self.detail}", retry_after=60, reason="not_found")
+            # Most servers have their API below /v1, and say of a model by its name that they do not have it.
+            has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
+            hint = "" if has_version else "; does OPENAI_BASE_URL (or EMBEDDING_BASE_URL) want /v1 at its end?"
+            message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
+            return ModelUnavailable(message, retry_after=60, reason="not_found")
         message = f"{what}: refused (HTTP {self.status}): {self.detail}"
         if self.overflow is not None:
             return ContextExceeded(message, reason="too_long", status=self.status)

@@ -137,6 +137,19 @@ async def test_answers_that_are_no_vectors(lookalike: Lookalike, at: At, fault: 
     await embedder.close()
 
 
+@pytest.mark.parametrize(("ending", "hints"), [("", True), ("/v1", False)])
+async def test_address_without_version_is_hinted_at_when_nothing_is_found_there(
+    lookalike: Lookalike, at: At, ending: str, hints: bool
+) -> None:
+    lookalike.set_fault("404")
+    url = lookalike.url.removesuffix("/v1") + ending
+    embedder = await OpenAIEmbedder.open(at(OPENAI_BASE_URL=url, EMBEDDING_DIMENSIONS=8))
+    with pytest.raises(ModelUnavailable) as caught:
+        await embedder.embed(["a dog"], timeout=5)
+    assert ("/v1 at its end?" in caught.value.message) is hints
+    await embedder.close()
+
+
 @pytest.mark.parametrize(("fault", "reason"), [("500", "server_error"), ("429", "rate_limit"), ("401", "auth"), ("404", "not_found")])
 async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     embedder = await OpenAIEmbedder.open(at())

@@ -76,6 +76,18 @@ async def test_a_request_is_a_line(configured: Configure, recorded: Recorded) ->
         assert word not in out.getvalue()
 
 
+async def test_pages_and_paths_of_compatible_apis_are_named(configured: Configure, recorded: Recorded) -> None:
+    out = configured(LOG_FORMAT="json")
+    async with client_of(recorded, COMPAT_APIS="mem0,supermemory") as client:
+        for path in ("/docs", "/docs/swagger-ui.css", "/openapi.json", "/favicon.ico", "/v1/memories/secret/history/"):
+            await client.get(path)
+        await client.post("/v3/documents", json={"content": "x", "containerTag": "secret"})
+        await client.get("/nowhere/secret")
+    shown = ["/docs", "/docs/swagger-ui.css", "/openapi.json", "/favicon.ico", "/v1/memories/{memory_id}/history/", "/v3/documents"]
+    assert [line["path"] for line in told(out)] == [*shown, "unmatched"]
+    assert "secret" not in "".join(str(line) for line in told(out))
+
+
 async def test_on_a_console_it_is_a_line_like_the_others(configured: Configure, recorded: Recorded) -> None:
     out = configured()
     async with client_of(recorded) as client:

@@ -131,6 +131,17 @@ def test_compose_sets_only_settings_that_exist(compose: dict[str, Any]) -> None:
     assert grace > server.shutdown_drain_seconds + 2 * server.shutdown_grace_seconds
 
 
+def test_compose_passes_settings_of_dotenv_but_none_that_unpublishes_a_port(compose: dict[str, Any]) -> None:
+    for name in ("api", "mcp", "worker"):
+        service = compose["services"][name]
+        assert service["env_file"] == [{"path": ".env", "required": False}]
+        for published in service.get("ports", []):
+            inside = published.rpartition(":")[2]
+            prefix = "MCP_" if name == "mcp" else ""
+            assert service["environment"][f"{prefix}PORT"] == inside
+            assert service["environment"][f"{prefix}HOST"] == "0.0.0.0"
+
+
 def test_no_file_names_a_machine() -> None:
     files = [
         "Makefile",

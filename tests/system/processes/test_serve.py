@@ -59,6 +59,11 @@ async def test_the_curl_line_that_it_prints_works(served_process: Running) -> No
     assert b'"appended":1' in output
 
 
+async def test_start_says_how_to_stop_and_what_leaves_the_machine(served_process: Running) -> None:
+    assert "nothing leaves this machine" in await served_process.said(r"(Stop: .*)")
+    assert "AUTH_MODE=token" in await served_process.said(r"(AUTH_MODE=disabled: .*)")
+
+
 class Journal:
     """What was acknowledged."""
 
