@@ -1,5 +1,6 @@
 """A terminal chat that remembers you: the memory server for what was said, any OpenAI-compatible server for the answers.
 
+    pip install ./client openai rich
     python examples/chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
 
 Talk, leave with Ctrl-D, start again: it is a new session, and what you said in the last one is recalled. Without a model, or while it is
@@ -14,11 +15,14 @@ import os
 import uuid
 from collections.abc import Sequence
 
-import httpx
-from openai import AsyncOpenAI, OpenAIError
-from rich.console import Console
+try:
+    import httpx
+    from openai import AsyncOpenAI, OpenAIError
+    from rich.console import Console
 
-from agent_memory_client import MemoryClientError, create_memory_client
+    from agent_memory_client import MemoryClientError, create_memory_client
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install ./client openai rich") from None
 
 CONSOLE = Console()
 MODEL_SECONDS = 60.0
@@ -93,7 +97,7 @@ def line() -> str | None:
 def main() -> None:
     """Reads the command line and chats."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base-url", default="http://127.0.0.1:8000", help="the memory server")
+    parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="who is talking")
     parser.add_argument("--session", help="go on with a session of this name (default: a new one)")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))

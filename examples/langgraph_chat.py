@@ -1,6 +1,6 @@
 """A LangGraph chat that remembers facts: the model picks them, the memory server keeps them, the nearest three go into each prompt.
 
-    pip install 'agent-memory-api-client[langgraph]' langchain-openai
+    pip install './client[langgraph]' langchain-openai
     python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
 
 Talk, leave with Ctrl-D, start again: the thread is new, the facts are there. Without a model every line is kept as it was said, and
@@ -15,16 +15,19 @@ import sys
 from collections.abc import Callable
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_openai import ChatOpenAI
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
+try:
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+    from langchain_openai import ChatOpenAI
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.store.base import BaseStore
 
-from agent_memory_client import MemoryClientConfig
-from agent_memory_client.integrations.langgraph import AgentMemoryStore
-from agent_memory_client.sync import SyncMemoryClient
+    from agent_memory_client import MemoryClientConfig
+    from agent_memory_client.integrations.langgraph import AgentMemoryStore
+    from agent_memory_client.sync import SyncMemoryClient
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install './client[langgraph]' langchain-openai") from None
 
 FACTS = ("facts",)
 EXTRACT = "List the lasting facts that the user states about themselves, one short third-person sentence a line. No fact: answer NONE."
@@ -79,7 +82,9 @@ def main() -> None:
     """Runs the chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--user", default="ada", help="whose facts (ada)")
-    parser.add_argument("--base-url", default="http://127.0.0.1:8000", help="the memory server (http://127.0.0.1:8000)")
+    parser.add_argument(
+        "--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server (http://127.0.0.1:8000)"
+    )
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"), help="the model (gpt-5-mini)")
     options = parser.parse_args()
     named = os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")

@@ -2,7 +2,7 @@
 
     COMPAT_APIS=mem0 make serve
     pip install mem0ai openai
-    python examples/mem0_coach.py --host http://127.0.0.1:8000      (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+    python examples/mem0_coach.py --url http://127.0.0.1:8000      (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
 
 Talk, leave with Ctrl-D, start again: the coach knows your goal and what hurts, and keeps its own style apart from your facts. Small talk
 becomes no memory. Without a model you see what the coach would be given.
@@ -14,8 +14,11 @@ import argparse
 import os
 import sys
 
-from mem0 import MemoryClient
-from openai import OpenAI
+try:
+    from mem0 import MemoryClient
+    from openai import OpenAI
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install mem0ai openai") from None
 
 STYLE = "Short answers, one workout at a time"
 
@@ -38,9 +41,9 @@ def prompt_of(client: MemoryClient, runner: str, said: str) -> str:
 def main() -> None:
     """Answers lines from the keyboard until their end."""
     parser = argparse.ArgumentParser(description="A running coach that remembers")
-    parser.add_argument("--host", default="http://127.0.0.1:8000", help="where the memory server is")
+    parser.add_argument("--url", "--host", dest="host", default="http://127.0.0.1:8000", help="where the memory server is")
     parser.add_argument("--key", default="local", help="a token of the server")
-    parser.add_argument("--runner", default="me", help="whose memory it is")
+    parser.add_argument("--user", "--runner", dest="runner", default="me", help="whose memory it is")
     options = parser.parse_args()
     client = MemoryClient(api_key=options.key, host=options.host)
     model = OpenAI() if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") else None

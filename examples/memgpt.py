@@ -1,5 +1,6 @@
 """An agent that manages its own memory, over plain chat completions: inner thoughts, heartbeats, and tools of the memory server.
 
+    pip install ./client openai rich
     python examples/memgpt.py --user ada       (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
 
 What must always be in mind stands in memory blocks, which every prompt shows and which the agent edits itself; the rest goes to its
@@ -19,10 +20,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openai import OpenAI, OpenAIError
-from rich.console import Console
+try:
+    from openai import OpenAI, OpenAIError
+    from rich.console import Console
 
-from agent_memory_client import MemoryClientConfig, MemoryClientError, SyncMemoryClient
+    from agent_memory_client import MemoryClientConfig, MemoryClientError, SyncMemoryClient
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install ./client openai rich") from None
 
 MOST_STEPS = 8
 BLOCKS = {"human": "What must always be known of the user.", "persona": "Who the agent is, and how it speaks."}
@@ -146,7 +150,7 @@ def tools_of(memory: SyncMemoryClient) -> list[Any]:
 def main() -> None:
     """Reads the command line and talks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base-url", default="http://127.0.0.1:8000", help="the memory server")
+    parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="who is talking")
     parser.add_argument("--agent", default="companion", help="what the agent is called")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))

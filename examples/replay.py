@@ -1,6 +1,7 @@
 """Plays the conversations of a LoCoMo file into a running memory server, turn by turn as a chat application would, and says what it kept.
 
-    python examples/replay.py conversations.json --base-url http://127.0.0.1:8000
+    pip install ./client rich
+    python examples/replay.py conversations.json --url http://127.0.0.1:8000
 
 Every conversation is a user. Each turn is appended to a session; every few turns a memory prompt is asked for, as before a model's
 answer. By default a conversation is one long session, larger than its context window, so that the server has to summarize it. At the
@@ -26,11 +27,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+try:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Table
 
-from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryClientError, MemoryMessage
+    from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryClientError, MemoryMessage
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install ./client rich") from None
 
 CATEGORIES = {4: "single-hop", 1: "multi-hop", 2: "temporal", 3: "open-domain", 5: "adversarial"}
 JUDGED = (1, 2, 3, 4)
@@ -101,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("file", help="conversations in the format of LoCoMo")
-    made.add_argument("--base-url", default="http://127.0.0.1:8000")
+    made.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000")
     made.add_argument("--run", default="replay", help="prefix of all ids; another one starts afresh")
     made.add_argument("--conversations", type=int, help="only the first N conversations")
     made.add_argument("--limit", type=int, help="only the first N turns of each conversation")

@@ -16,12 +16,15 @@ import asyncio
 import os
 import sys
 
-from agents import Agent, OpenAIChatCompletionsModel, Runner, Tool, function_tool
-from openai import AsyncOpenAI
-from supermemory import Supermemory
+try:
+    from agents import Agent, OpenAIChatCompletionsModel, Runner, Tool, function_tool
+    from openai import AsyncOpenAI
+    from supermemory import Supermemory
 
-from agent_memory_client import MemoryClient, MemoryClientConfig
-from agent_memory_client.integrations.openai_agents import AgentMemorySession
+    from agent_memory_client import MemoryClient, MemoryClientConfig
+    from agent_memory_client.integrations.openai_agents import AgentMemorySession
+except ImportError as missing:
+    raise SystemExit(f"{missing.name} is missing: pip install ./client 'supermemory==3.37.0' openai-agents") from None
 
 INSTRUCTIONS = "You are a personal trainer. Log every workout that you hear of. Before you suggest a workout, look up what is known."
 
@@ -81,5 +84,5 @@ async def talk(athlete: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A personal trainer that remembers")
-    parser.add_argument("--athlete", default="me", help="whose memory it is")
+    parser.add_argument("--user", "--athlete", dest="athlete", default="me", help="whose memory it is")
     asyncio.run(talk(parser.parse_args().athlete))

@@ -12,7 +12,7 @@ from agent_memory.cli.feature_commands import CallApi
 
 _Label = Annotated[str, typer.Argument(help="The block, such as human.")]
 _Agent = Annotated[str | None, typer.Option(help="The agent that owns it.")]
-_User = Annotated[str | None, typer.Option(help="The user that owns it.")]
+_User = Annotated[str | None, typer.Option("--user", "--user-id", help="The user that owns it.")]
 _Namespace = Annotated[str | None, typer.Option(help="The namespace that owns it.")]
 _Url = Annotated[str | None, typer.Option(help="The server; the configured store when not given.")]
 _ApiKey = Annotated[str | None, typer.Option(envvar="AGENT_MEMORY_API_KEY", help="The server's API key.")]

@@ -21,7 +21,7 @@ Url = Annotated[
 ]
 ApiKey = Annotated[str | None, typer.Option("--api-key", envvar="AGENT_MEMORY_API_KEY", metavar="KEY", help="for that server")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="only this namespace")]
-User = Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="only this user")]
+User = Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="only this user")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask first")]
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")]
 
@@ -193,7 +193,9 @@ def export_user(
 
 def import_user(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="what `export` wrote")],
-    user_id: Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="whose data it becomes (whose it was)")] = None,
+    user_id: Annotated[
+        str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="whose data it becomes (whose it was)")
+    ] = None,
     agent_id: Annotated[str | None, typer.Option(metavar="ID", help="of an agent's export: whose it becomes (whose it was)")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="where it comes from, for `purge --import-source` (import)")] = None,

@@ -6,9 +6,10 @@ Nothing heavy is imported at the top of this file: `agent-memory --help` must no
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from agent_memory import __version__
 from agent_memory.cli import admin, evaluation_commands, feature_commands, token_commands
@@ -17,8 +18,33 @@ from agent_memory.core.errors import AgentMemoryError, NotFound
 
 _NOT_THERE = 3
 
+_GROUPS = {
+    "Run a server": ("serve", "api", "worker", "mcp", "redis"),
+    "Memories": (),
+    "Look after a server": (*("doctor", "health", "jobs", "token", "migrate", "rebuild-index", "accept-store", "eval", "version"),),
+    "Names of the archived server": ("migrate-memories", "migrate-working-memory", "schedule-task", "task-worker"),
+}
+"""The commands by what they are for. Those that no group names, such as those of features, are about memories."""
+
+
+class _GroupedCommands(TyperGroup):
+    """Commands in groups, each with its whole first line."""
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """See click."""
+        named = {name for names in _GROUPS.values() for name in names}
+        rest = [name for name in self.list_commands(ctx) if name not in named]
+        for title, names in _GROUPS.items():
+            commands = [(name, self.commands[name]) for name in names or rest if name in self.commands]
+            rows = [(name, command.get_short_help_str(limit=1000)) for name, command in commands if not command.hidden]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="agent-memory",
+    cls=_GroupedCommands,
     help="The self-hosted memory server for AI agents. Every setting is also an environment variable (see each command's --help).",
     no_args_is_help=True,
     add_completion=False,
@@ -31,6 +57,10 @@ app = typer.Typer(
 def _option(name: str, metavar: str, text: str, variable: str) -> typer.models.OptionInfo:
     """An option that stands for an environment variable. Its value is checked with the settings, which say in one line what is wrong."""
     return typer.Option(name, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
+
+
+def _user_option(text: str) -> typer.models.OptionInfo:
+    return typer.Option("--user", "--user-id", metavar="NAME", help=text, show_default=False)
 
 
 # Named like the setting; `None` leaves it to the environment, `.env` or the default.
@@ -185,7 +215,7 @@ def mcp(
         typer.Option("--task-backend", help="asyncio: background work is done in this process; docket: by workers of their own"),
     ] = "asyncio",
     namespace: Annotated[str | None, _option("--namespace", "NAME", "of calls that name none", "DEFAULT_MCP_NAMESPACE")] = None,
-    user_id: Annotated[str | None, _option("--user-id", "NAME", "of calls that name none", "DEFAULT_MCP_USER_ID")] = None,
+    user_id: Annotated[str | None, _user_option("of calls that name none [env: DEFAULT_MCP_USER_ID]")] = None,
     data_dir: DataDir = None,
     redis_url: RedisUrl = None,
     key_prefix: KeyPrefix = None,
@@ -237,11 +267,18 @@ def redis(
 
 
 @app.command()
-def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis_url: RedisUrl = None) -> None:
-    """Say what was found and which settings are in force; exit code 1 if something would stop `serve`."""
+def doctor(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
+    everything: Annotated[bool, typer.Option("--all", help="all settings and engines, not only those that were set or work")] = False,
+) -> None:
+    """Say what was found and which settings were set; exit code 1 if something would stop `serve`."""
     from agent_memory.cli.commands import doctor as examination
 
-    problems = examination.doctor(_given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
+    given = _given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url)
+    problems = examination.doctor(given, everything=everything)
     raise typer.Exit(1 if problems else 0)
 
 
@@ -273,7 +310,7 @@ def jobs(
 def explain(
     memory_id: Annotated[str, typer.Argument(help="the memory that is missed")],
     text: Annotated[str, typer.Argument(help="the query that did not return it")],
-    user_id: Annotated[str | None, typer.Option(help="the user that the search was for")] = None,
+    user_id: Annotated[str | None, _user_option("the user that the search was for")] = None,
     namespace: Annotated[str | None, typer.Option(help="the namespace that the search was in")] = None,
     mode: Annotated[Literal["semantic", "keyword", "hybrid"] | None, typer.Option(help="the mode that was asked for")] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="the limit that was asked for")] = None,

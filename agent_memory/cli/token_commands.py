@@ -45,7 +45,7 @@ def add(
     role: Annotated[Literal["read", "write", "admin"], typer.Option(help="what it may do")] = "write",
     tenant: Annotated[str | None, typer.Option(help="whose data it opens (default)")] = None,
     namespace: Annotated[list[str] | None, typer.Option(help="only this namespace; may be repeated")] = None,
-    user: Annotated[list[str] | None, typer.Option(help="only this user; may be repeated")] = None,
+    user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
     url: Url = None,
     api_key: ApiKey = None,

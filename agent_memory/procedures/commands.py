@@ -13,7 +13,7 @@ def register(root: typer.Typer, call_api: Callable[..., Any]) -> None:
 
     def procedures(
         situation: Annotated[str, typer.Argument(help="What is to be done, in plain words.")],
-        user_id: Annotated[str | None, typer.Option(help="Only procedures of this user.")] = None,
+        user_id: Annotated[str | None, typer.Option("--user", "--user-id", help="Only procedures of this user.")] = None,
         agent_id: Annotated[str | None, typer.Option(help="Only procedures of this agent.")] = None,
         namespace: Annotated[str | None, typer.Option(help="Only procedures of this namespace.")] = None,
         limit: Annotated[int, typer.Option(help="At most so many.")] = 5,

@@ -28,7 +28,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 def printed_by(command: str, said: str, server_url: str) -> list[str]:
     """The lines that a program prints, without blank ones and the prompt; a terminal of another width breaks them elsewhere."""
     words = [word.replace(WHERE, server_url) for word in shlex.split(command)]
-    where = [] if "--host" in words or "trainer" in words[0] else ["--base-url", server_url]
+    where = [] if "--url" in words or "trainer" in words[0] else ["--url", server_url]
     told = {"SUPERMEMORY_BASE_URL": server_url, "SUPERMEMORY_API_KEY": "local", "MEM0_TELEMETRY": "False", "COLUMNS": "200"}
     printed = run(str(ROOT / words[0]), *words[1:], *where, said=f"{said}\n", **told)
     return [line.removeprefix("> ").rstrip() for line in printed.splitlines() if line.strip(" >")]

@@ -38,19 +38,22 @@ _SOURCES = {
 _LEAST_ROOM = 512
 
 
-def doctor(overrides: dict[str, str]) -> list[str]:
-    """Prints the findings; returns what would stop `serve`."""
+def doctor(overrides: dict[str, str], *, everything: bool = False) -> list[str]:
+    """Print the findings, then the settings; return what would stop `serve`.
+
+    Without `everything` only settings that were set are shown, and of engines the one that is used.
+    """
     settings = load_settings(**overrides)
     problems: list[str] = []
-    _settings_in_force(settings)
-    _not_read()
-    print("\nFindings")
+    print("Findings")
     _check(problems, "port", lambda: _port(settings))
     _check(problems, "models", lambda: _models(settings))
     if settings.models.use_openai_chat:
         _check(problems, "context", lambda: asyncio.run(_context(settings)))
-    _check(problems, "redis", lambda: asyncio.run(_redis(settings)))
+    _check(problems, "redis", lambda: asyncio.run(_redis(settings, everything=everything)))
     print("\n" + ("\n".join(f"would stop serve: {problem}" for problem in problems) or "serve would start"))
+    _not_read()
+    _settings_in_force(settings, everything=everything)
     return problems
 
 
@@ -62,8 +65,8 @@ def _check(problems: list[str], name: str, look: Callable[[], str]) -> None:
         print(f"  {name:8}BAD  {error.message}")
 
 
-def _settings_in_force(settings: Settings) -> None:
-    print("Settings")
+def _settings_in_force(settings: Settings, *, everything: bool) -> None:
+    print("\nSettings" if everything else "\nSettings that were set (`agent-memory doctor --all` shows all)")
     first: dict[tuple[str, str], str] = {}
     for variable, setting in variables().items():
         first.setdefault(setting, variable)
@@ -71,6 +74,8 @@ def _settings_in_force(settings: Settings) -> None:
         part: BaseModel = getattr(settings, group)
         value: object = getattr(part, field)
         default: object = type(part).model_fields[field].default
+        if value == default and not everything:
+            continue
         shown = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
         print(f"  {variable:42}{shown}{'' if value == default else '   (set)'}")
 
@@ -137,7 +142,7 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
         context.take_over(learned.tokens, learned.seconds)
 
 
-async def _redis(settings: Settings) -> str:
+async def _redis(settings: Settings, *, everything: bool) -> str:
     if settings.redis.url is not None:
         check_redis_url(settings)
         url = settings.redis.url.get_secret_value()
@@ -147,9 +152,10 @@ async def _redis(settings: Settings) -> str:
             return runtime.redis_description + ("" if begun else f", without a store of KEY_PREFIX {runtime.keys.prefix} yet")
     with tempfile.TemporaryDirectory(prefix="am-") as folder:
         reports = await examine_engines(Path(folder), all_of_them=True)
-    for report in reports:
-        print(f"          - {report.name}: {report.problem or 'works'}")
     usable = next((report for report in reports if report.problem is None), None)
+    # Of several engines one is enough: what others lack matters only where none works.
+    for report in reports if everything or usable is None else ():
+        print(f"          - {report.name}: {report.problem or 'works'}")
     if usable is None:
         raise StartupError(f"no Redis with the query engine was found; {INSTALL_HINT}")
     folder = settings.redis.data_dir.expanduser().absolute()

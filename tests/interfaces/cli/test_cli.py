@@ -8,7 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -41,6 +44,39 @@ def test_help_names_every_command() -> None:
     assert result.exit_code == 0
     for command in ("serve", "api", "worker", "redis", "doctor", "health", "version"):
         assert re.search(rf"^\s+{command}\s", result.stdout, re.MULTILINE)
+
+
+def test_help_shows_commands_in_groups_with_their_whole_first_lines() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    titles = ("Run a server:", "Memories:", "Look after a server:", "Names of the archived server:")
+    assert [line for line in shown.splitlines() if line in titles] == list(titles)
+    serve, search, doctor, former = (shown.index(f"\n  {name} ") for name in ("serve", "search", "doctor", "task-worker"))
+    assert serve < search < doctor < former
+    assert "..." not in shown.partition(titles[0])[2], "no line is cut"
+    root = typer.main.get_command(app)
+    for command in root.commands:  # pyright: ignore[reportAttributeAccessIssue]
+        assert len(re.findall(rf"^  {command}  ", shown, re.MULTILINE)) == 1, command
+
+
+def _commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All commands, also those within groups."""
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, f"{name} {word}".strip())
+    if name and not getattr(command, "commands", {}):
+        yield name, command
+
+
+def test_each_command_names_the_user_and_the_server_alike() -> None:
+    named: Counter[str] = Counter()
+    for name, command in _commands(typer.main.get_command(app)):
+        options = {option: parameter for parameter in command.params for option in parameter.opts}
+        if {"--user", "--user-id"} & set(options):
+            named["user"] += 1
+            assert options.get("--user") is options.get("--user-id") is not None, name
+        if "--api-key" in options:
+            named["url"] += 1
+            assert "--url" in options, name
+    assert min(named["user"], named["url"]) > 8
 
 
 def test_help_does_not_load_the_server() -> None:
@@ -153,6 +189,11 @@ def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> No
     assert "serve would start" in result.stdout
     assert "sesame" not in result.stdout + result.stderr
     assert re.search(r"OPENAI_API_KEY\s+\(hidden\)\s+\(set\)", result.stdout)
+    assert result.stdout.startswith("Findings")
+    assert "LOG_LEVEL" not in result.stdout, "a default is no news"
+    assert "does not start" not in result.stdout, "an engine that nobody needs is no finding"
+    everything = agent_memory("doctor", "--all", "--port", "0", cwd=tmp_path, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    assert re.search(r"LOG_LEVEL\s+INFO\n", everything.stdout)
     assert list(tmp_path.iterdir()) == []
 
 
