@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute, Match
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.core.input.unknown_fields import shown
@@ -103,6 +103,15 @@ class OperationTable(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See BaseRoute."""
         await scope["route"].app(scope, receive, send)
+
+
+class NamedRoute(Route):
+    """A route of another product's API. It puts itself into a request's scope, as ours do: the log names its template."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See BaseRoute."""
+        match, found = super().matches(scope)
+        return match, found if match is Match.NONE else {**found, "route": self}
 
 
 def _word(path: str) -> str:

@@ -20,7 +20,7 @@ from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSu
 from agent_memory.core.notices import collecting_notices
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
-from agent_memory.http.named_route import NamedRoute
+from agent_memory.http.operation import NamedRoute
 from agent_memory.http.responses import JsonResponse, add_notices
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",

@@ -42,7 +42,7 @@ from agent_memory.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
-from agent_memory.http.named_route import NamedRoute
+from agent_memory.http.operation import NamedRoute
 from agent_memory.http.responses import JsonResponse
 from agent_memory_client.models import MemoryRecord
 
