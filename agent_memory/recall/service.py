@@ -23,11 +23,13 @@ from agent_memory.core.prompt_sections import (
 )
 from agent_memory.core.scope import Scope
 from agent_memory.extraction.rule_store import RuleStore, parse_zone
+from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
 from agent_memory.recall.line_escaping import escape_frames
 from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.memories import searches
+from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.recall.sections.session import SessionContent, SessionSection
 from agent_memory.recall.token_budget import (
     ALWAYS_SHARE,
@@ -113,10 +115,19 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
-        fitted_always = _fit_together(budget, ALWAYS_SHARE, contents.always)
-        fitted_summary = _fit_together(budget, SUMMARY_SHARE, [session.summary])
-        fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, SECTION_SHARE, [content])]
-        fitted_recalled = _fit_together(budget, RECALLED_SHARE, contents.recalled)
+
+        def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
+            return (
+                _fit_together(budget, ALWAYS_SHARE, contents.always),
+                _fit_together(budget, SUMMARY_SHARE, [session.summary]),
+                [fitted for content in contents.own for fitted in _fit_together(budget, SECTION_SHARE, [content])],
+                _fit_together(budget, RECALLED_SHARE, contents.recalled),
+            )
+
+        # A hundred memories of 64 KB have two million tokens, which are counted in seconds.
+        memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
+        characters = len(session.summary.text) + sum(len(card.text) for card in memories)
+        fitted_always, fitted_summary, fitted_own, fitted_recalled = await aside(fit_all, characters)
         window = session.window.fit_section(budget.left)
         shown = window.shown
         always = [

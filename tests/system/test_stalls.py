@@ -268,24 +268,14 @@ def _routes(app: Any) -> set[tuple[str, str]]:
 
 
 async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Watched) -> None:
-    plain = create_app(load_settings(), Recorded().runtime)
-    known = {
-        (method, route.path) for route in cast("list[Any]", plain.routes) if isinstance(route, Route) for method in route.methods or ()
-    }
-    routes = [
-        (method, route.path)
-        for route in cast("list[Any]", _app().routes)
-        if isinstance(route, Route)
-        for method in route.methods or ()
-        if method not in ("HEAD", "GET") and (method, route.path) not in known
-    ]
+    routes = sorted(_routes(_app()) - _routes(create_app(load_settings(), Recorded().runtime)))
     assert len(routes) > 20
     kinds = list(PARTS)
-    for number, (method, path) in enumerate(sorted(routes)):
-        for body in _compat_bodies():
-            whole = "different words", *(kinds[(number + step) % len(kinds)] for step in range(_FEW))
-            for kind in whole:
-                await watched.send(f"{method} {path} {list(body('-'))}", method, _url(path), json=body(hostile_text(kind, _OFTEN)[:_OFTEN]))
+    for number, (method, path) in enumerate(routes):
+        for place, body in enumerate(_compat_bodies()):
+            for kind in ("different words", kinds[(number + place) % len(kinds)]):
+                request = watched.client.build_request(method, _url(path), json=body(hostile_text(kind, _OFTEN)[:_OFTEN]))
+                await watched.send(f"{method} {path} {list(body('-'))}, {kind}", request)
         await watched.rest(f"{method} {path}")
     assert not watched.found, "\n".join(watched.found)
 
@@ -296,6 +286,14 @@ async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watch
         body = {"user_id": "victim", "messages": [{"role": "user", "content": content}]}
         await watched.send(f"forget {kind}", watched.client.build_request("POST", "/v1/working-memory/s2/messages", json=body))
     await watched.rest("requests to forget")
+    assert not watched.found, "\n".join(watched.found)
+
+
+@pytest.mark.parametrize("tokens", [2_000, 64_000])
+async def test_a_prompt_of_fifty_long_memories_holds_the_event_loop_for_none_of_them(watched: Watched, tokens: int) -> None:
+    body = {"query": "I like gin, yesterday", "user_id": "victim", "long_term_search": {"limit": 100}, "max_tokens": tokens}
+    answer = await watched.send(f"a prompt of {tokens} tokens", watched.client.build_request("POST", "/v1/memory/prompt", json=body))
+    assert answer.status_code == 200
     assert not watched.found, "\n".join(watched.found)
 
 
