@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from typing import Any
 
 from tests.system.faults.journal import Journal
@@ -51,17 +53,21 @@ class KeyedActor(Actor):
 
 
 class ErasedActor(Actor):
-    """Owns a user: fills some sessions and memories, erases them all or one session with its memories, and begins anew."""
+    """Owns a user: fills some sessions and memories, forgets some and takes that back, erases them all or one session with its memories,
+    and begins anew, also before the erasure is done. While it erases, it undoes what it forgot again and again."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
         self.user = f"erased-{name}"
         self.sessions = [SessionActor(f"{name}e{number}", seed, client, journal, figures, user=self.user) for number in range(2)]
-        self.memories: list[str] = []
+        self.memories: dict[str, str] = {}
+        self.receipts: dict[str, str] = {}
+        """Of what is forgotten, by the memory."""
 
     async def act(self) -> None:
         session = self.rng.choice(self.sessions)
         options = {session.append: 10, session.put: 2, self._remember: 3, self._erase_user: 1, self._erase_session: 1}
+        options |= {self._forget: 2, self._undo: 1}
         await self.choose({**options, session.read: 1} if session.alive else options)()
 
     async def _remember(self) -> None:
@@ -71,24 +77,60 @@ class ErasedActor(Actor):
         record = {"id": name, "text": text, "user_id": self.user, "memory_type": "semantic"}
         reply = await self.client.ask(self.rng, "POST", "/v1/long-term-memory/", json={"memories": [record]})
         self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
-        self.memories.append(name)
+        self.memories[name] = text
+
+    async def _forget(self) -> None:
+        there = [name for name in self.memories if name not in self.receipts]
+        if not there:
+            return
+        name = self.rng.choice(there)
+        op = self.journal.intend("forget_by_request", name)
+        reply = await self.client.ask(self.rng, "POST", "/v1/memory/forget", json={"ids": [name], "user_id": self.user})
+        self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
+        receipt = reply.body["receipt_id"] if reply.ok else None
+        if receipt is None and reply.tries == 1:
+            self.saw(f"nothing of {name} was there to be forgotten")
+        self.receipts[name] = receipt or ""
+
+    async def _undo(self) -> None:
+        kept = [name for name, receipt in self.receipts.items() if receipt]
+        if not kept:
+            return
+        name = self.rng.choice(kept)
+        op = self.journal.intend("undo_forgetting", name, text=self.memories[name])
+        reply = await self.client.ask(self.rng, "POST", f"/v1/memory/forget/{self.receipts.pop(name)}/undo")
+        self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
 
     async def _erase_user(self) -> None:
-        await self._erase(f"/v1/users/{self.user}", {}, self.sessions, self.memories)
-        self.memories = []
+        # What is ordered at once, erased later, and written between the two is of a new life.
+        waits = self.rng.random() < 0.5
+        ended = asyncio.Event()
+        undoing = [asyncio.create_task(self._undo_beside(receipt, ended)) for receipt in self.receipts.values() if receipt]
+        await self._erase(f"/v1/users/{self.user}", {}, self.sessions, list(self.memories), waits=waits)
+        ended.set()
+        await asyncio.gather(*undoing)
+        self.memories, self.receipts = {}, {}
+
+    async def _undo_beside(self, receipt: str, ended: asyncio.Event) -> None:
+        """Whatever it brings back before the order goes with the rest; later there is nothing to bring back."""
+        rng = random.Random(f"{receipt}")
+        last = False
+        while not last:
+            last = ended.is_set()
+            await self.client.ask(rng, "POST", f"/v1/memory/forget/{receipt}/undo", fine=(404,))
 
     async def _erase_session(self) -> None:
         session = self.rng.choice(self.sessions)
-        await self._erase(session.path, {**session.scope, "memories": "true"}, [session], [])
+        await self._erase(session.path, {**session.scope, "memories": "true"}, [session], [], waits=self.rng.random() < 0.5)
 
-    async def _erase(self, path: str, params: dict[str, str], sessions: list[SessionActor], memories: list[str]) -> None:
-        """Until the server says that it is done: nothing is written meanwhile, so nothing may be left."""
+    async def _erase(self, path: str, params: dict[str, str], sessions: list[SessionActor], memories: list[str], *, waits: bool) -> None:
+        """Until the server says that it is done, or only that it is ordered."""
         op = self.journal.intend("erase", path, sessions=[one.key for one in sessions], memories=memories)
         tries = 0
         while True:
-            reply = await self.client.ask(self.rng, "DELETE", path, params={**params, "wait": "5"})
+            reply = await self.client.ask(self.rng, "DELETE", path, params={**params, "wait": "5" if waits else "0"})
             tries += reply.tries
-            if not reply.ok or reply.body["status"] == "ok":
+            if not reply.ok or not waits or reply.body["status"] == "ok":
                 break
         self.journal.outcome(op, ok=reply.ok, tries=tries)
         for one in sessions:

@@ -213,9 +213,10 @@ def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]
 
 
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
-    """Sessions went with their memories, or a user with everything, and the work was seen to be done: nothing may be there or come."""
+    """Sessions went with their memories, or a user with everything, as they were when the order was acknowledged: none of it may be there
+    or come. What is written after that is of another life."""
     if not ok:
-        raise AssertionError("an erasure is tried until it is done")
+        raise AssertionError("an erasure is tried until it is acknowledged")
     for key in intent["sessions"]:
         own = list(result.session(key).own_memories)
         _delete_session(result, {"key": key}, ok, outcome)
@@ -226,7 +227,19 @@ def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str
         result.memories[memory_id] = {None}
 
 
+def _forget_by_request(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    before = set[str | None]() if ok else result.memories[intent["key"]]
+    result.memories[intent["key"]] = before | {None}
+
+
+def _undo_forgetting(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    before = set[str | None]() if ok else result.memories[intent["key"]]
+    result.memories[intent["key"]] = before | {intent["text"]}
+
+
 _APPLY = {
+    "forget_by_request": _forget_by_request,
+    "undo_forgetting": _undo_forgetting,
     "keyed_append": _keyed_append,
     "erase": _erase,
     "block": _block,

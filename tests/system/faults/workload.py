@@ -65,7 +65,10 @@ class Client:
     async def ask(
         self, rng: random.Random, method: str, path: str, *, tries: int = 100_000, fine: tuple[int, ...] = (), **request: Any
     ) -> Reply:
-        """Repeats a request up to `tries` times; `fine` are statuses besides 200 that are answers, not defects."""
+        """Repeats a request up to `tries` times; `fine` are statuses besides 200 that are answers, not defects.
+
+        What an erasure keeps waiting is repeated, too: it changed nothing.
+        """
         figures = self._figures
         start = rng.randrange(len(self._urls))
         for number in range(1, tries + 1):
@@ -80,6 +83,9 @@ class Client:
                 continue
             figures.slowest = max(figures.slowest, asyncio.get_running_loop().time() - begun)
             figures.answers[response.status_code] += 1
+            if response.status_code == 409 and response.json()["code"] == "erasure_under_way":
+                await asyncio.sleep(rng.uniform(0.05, 0.4))
+                continue
             if response.status_code == 200 or response.status_code in fine:
                 return Reply(response.status_code == 200, number, response.status_code, response.json(), response.headers)
             if response.status_code >= 500:
