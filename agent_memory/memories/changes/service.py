@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, l
     return {name: [old.get(name), new.get(name)] for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
 
 
-Approval = Callable[[Scope, StoredChange], Awaitable[None]]
+Approval = Callable[[Scope, StoredChange], Awaitable[Mapping[str, Any]]]
 
 
 class HistoryService:
@@ -52,7 +52,10 @@ class HistoryService:
         self._approvals: dict[str, Approval] = {}
 
     def register_approval(self, kind: str, approval: Approval) -> None:
-        """Lets another feature carry out proposals of a kind: those whose proposal has a member of that name."""
+        """Lets another feature carry out proposals of a kind: those whose proposal has a member of that name.
+
+        It returns what the answer says besides.
+        """
         self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
@@ -180,8 +183,7 @@ class HistoryService:
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
             shown = (await self._shown(scope, [change]))[0]
-            await approval(scope, change)
-            return shown.model_copy(update={"state": "applied"})
+            return shown.model_copy(update={"state": "applied"} | dict(await approval(scope, change)))
         record, names = change.proposal["record"], list(change.proposal["old"])
         if (version := change.proposal.get("former")) is not None:
             names.append([record["id"], version])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from agent_memory.core.errors import Conflict
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.memories.commit import ChangeKind, ChangeOrigin, change_fields
-from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups
 from agent_memory.privacy.forget.matching import Subject, subject_of
@@ -60,14 +62,37 @@ class ForgetRequests:
             return
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
-        proposal = {FORGET: {"ids": [memory.record.id for memory in memories]}, "old": []}
+        proposal = {FORGET: {"ids": [memory.record.id for memory in memories], "memories": list(map(_as_proposed, memories))}, "old": []}
         mids = [memory.mid for memory in memories]
         steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
         await steps.run_steps(self._scripts)
 
-    async def approve(self, scope: Scope, change: StoredChange) -> None:
-        """Carries a proposal out, which goes with what it is about. Raises Conflict when nothing of it is there any more."""
+    async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
+        """Carries a proposal out, which goes with what it is about; returns the receipt.
+
+        Raises Conflict when a memory of it was changed, given to another owner or deleted since.
+        """
         assert change.proposal is not None
-        answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=change.proposal[FORGET]["ids"]))
+        ids: list[str] = change.proposal[FORGET]["ids"]
+        proposed = {memory["id"]: memory for memory in change.proposal[FORGET].get("memories", ())}
+
+        def is_as_proposed(memories: Sequence[StoredMemory]) -> bool:
+            named = {memory.record.id: memory for memory in memories}
+            return all(name in named and _still_is(named[name], proposed.get(name), change.at) for name in ids)
+
+        answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=ids), only_if=is_as_proposed)
         if not answer.forgotten:
-            raise Conflict(f"change {change.id} cannot be approved: what it is about is gone; reject it")
+            raise Conflict(f"change {change.id} is stale: a memory of it was changed or deleted since it was proposed; reject it")
+        return {"receipt_id": answer.receipt_id, "undo_until": answer.undo_until}
+
+
+def _as_proposed(memory: StoredMemory) -> dict[str, Any]:
+    record = memory.record
+    return {"id": record.id, "version": memory.version, "namespace": record.namespace, "user_id": record.user_id}
+
+
+def _still_is(memory: StoredMemory, proposed: Mapping[str, Any] | None, at: datetime) -> bool:
+    """Whether a memory is what a proposal was made about. One of a former version of the server knows its own time alone."""
+    if proposed is None:
+        return memory.version <= at.timestamp() * 1_000_000
+    return _as_proposed(memory) == proposed

@@ -30,7 +30,7 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
 
 
 @router.post(
-    "/v1/memory/forget/{receipt_id}/undo", operation_id="undo_forget_memory", response_model=ForgetUndoResponse, responses=errors(404)
+    "/v1/memory/forget/{receipt_id}/undo", operation_id="undo_forget_memory", response_model=ForgetUndoResponse, responses=errors(404, 409)
 )
 async def undo_forget_memory(
     services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of what was forgotten.")]

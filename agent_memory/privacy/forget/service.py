@@ -6,7 +6,7 @@ Texts are compared in threads: thousands of sentences take seconds, in which the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -65,6 +65,12 @@ class Meant:
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     ambiguous: bool = False
 
+    @property
+    def current(self) -> list[StoredMemory]:
+        """The meant memories as they are now."""
+        memories = [*(chosen.memory for chosen in self.facts), *self.turns]
+        return [memory.now for memory in memories if memory.now is not None]
+
 
 class ForgetService:
     """Finds, forgets and brings back."""
@@ -91,8 +97,12 @@ class ForgetService:
         self._purgers = purgers
         self._followers = followers
 
-    async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
+    async def forget(
+        self, scope: Scope, request: ForgetMemoryRequest, *, only_if: Callable[[Sequence[StoredMemory]], bool] | None = None
+    ) -> ForgetMemoryResponse:
         """Forgets what a request means, or (`dry_run`) shows it; nothing goes when it is not clear what is meant.
+
+        With `only_if`, nothing goes unless that is true of the memories that are meant, in the versions that would go.
 
         Raises BadInput and Forbidden, naming the field, when it is not said whose memories are meant, and Conflict when they are changed
         all the time.
@@ -101,6 +111,8 @@ class ForgetService:
         whose = _whose(scope, request)
         for _ in range(_ATTEMPTS):
             meant = await (self._by_ids if request.ids is not None else self._by_text)(scope, request, whose)
+            if only_if is not None and not only_if(meant.current):
+                return ForgetMemoryResponse(matches=[])
             planner = await self._planner(scope, meant)
             plan = await asyncio.to_thread(planner.make, self._counter.count)
             ambiguous = meant.ambiguous or (plan.empty and bool(meant.possible))
@@ -146,8 +158,7 @@ class ForgetService:
     async def named(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> list[StoredMemory]:
         """The memories that a request in a session means; none when it is not clear."""
         meant = await self._said(scope, ref, message_id, subject)
-        memories = [] if meant is None else [*(chosen.memory for chosen in meant.facts), *meant.turns]
-        return [memory.now for memory in memories if memory.now is not None]
+        return [] if meant is None else meant.current
 
     async def _said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> Meant | None:
         if ref.user_id is None:
@@ -166,7 +177,7 @@ class ForgetService:
         """Brings back what went, where nothing newer stands in its place. Raises NotFound when there is no receipt, or its time is over."""
         writing(scope)
         receipt = await self._store.load(scope, receipt_id)
-        restored = None if receipt is None else await self._store.undo(receipt)
+        restored = None if receipt is None else await self._store.undo(scope, receipt)
         if restored is None:
             raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
         memories, messages, newer = restored

@@ -71,6 +71,10 @@ class Change(BaseModel):
     """The version of the server's prompt that the model was asked with; null without a model."""
     memories: list[ChangedMemory]
     """The memories that it changed."""
+    receipt_id: str | None = None
+    """Of a forgetting that was just approved: the receipt, by which `undo_forget_memory` brings it back."""
+    undo_until: Instant | None = None
+    """Until when that is possible; null when it is not."""
 
 
 class ChangeListResponse(BaseModel):

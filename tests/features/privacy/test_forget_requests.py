@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from agent_memory.core.errors import Conflict
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.forget.service import ForgetService
-from agent_memory_client.models import ForgetMemoryRequest
+from agent_memory_client.models import EditMemoryRecordRequest, ForgetMemoryRequest
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.privacy.test_forget import say, texts
 from tests.support.heartbeat import heartbeat, reference_seconds
@@ -120,3 +123,36 @@ async def test_forgetting_among_long_texts_of_many_words_keeps_nobody_waiting(ri
         await rig.work()
     assert len(answer.matches) <= 8
     assert beat.longest < bound
+
+
+async def test_an_approved_request_comes_back_by_its_receipt(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
+    await rig.work()
+    (change,) = await _proposals(rig)
+    approved = await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+    assert (approved.state, await texts(rig)) == ("applied", [])
+    assert approved.receipt_id is not None
+    assert approved.undo_until is not None
+    assert (await rig.rt[ForgetService].undo(SCOPE, approved.receipt_id)).restored["memories"] == 1
+    assert await texts(rig) == ["I am allergic to peanuts."]
+
+
+@pytest.mark.parametrize("changes", [{"text": "I am allergic to penicillin."}, {"user_id": "bob"}, {"namespace": "work"}, None])
+async def test_a_request_does_not_take_what_its_memory_has_become_since(rig: Rig, changes: dict[str, Any] | None) -> None:
+    await say(rig, "I like tea.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
+    await rig.work()
+    (change,) = await _proposals(rig)
+    (memory,) = [each for each in await rig.stored() if "peanuts" in each.text]
+    if changes is not None:
+        await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(**changes))
+        with pytest.raises(Conflict, match="is stale"):
+            await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+        assert memory.id in [each.id for each in await rig.stored()]
+        await rig.rt[HistoryService].reject_proposal(SCOPE, change.id)
+        return
+    # One that a former version of the server made knows no versions, only its own time.
+    client: Any = rig.rt.client
+    await client.hset(rig.keys.change(change.id), "p", json.dumps({"forget": {"ids": [memory.id]}, "old": []}))
+    await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(text="I am allergic to penicillin."))
+    with pytest.raises(Conflict, match="is stale"):
+        await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
