@@ -16,6 +16,7 @@ from agent_memory.blocks.owners import BlockKeys, BlockOwner, check_reader, chec
 from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
@@ -130,6 +131,7 @@ class BlockStore:
             identity=encode_owner(owner),
             actor=scope.actor,
             bounds={"blocks": MAX_BLOCKS, "changes": MAX_CHANGES, "chars": DEFAULT_BLOCK_CHARS},
+            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id),
         )
         return _reply(owner, label, state.decode(), rest)
 
@@ -173,6 +175,8 @@ class BlockStore:
             most=MAX_BLOCKS,
             most_targets=MAX_TARGETS,
             most_target_bytes=MAX_TARGET_BYTES,
+            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id),
+            target_guard=guard_of(self._keys.root, scope.tenant, target.namespace, target.user_id, agent_id=target.agent_id),
         )
         return _reply(owner, label, state.decode(), rest)
 
@@ -264,6 +268,7 @@ class BlockStore:
             identity=encode_owner(block.owner),
             block=encode_block(block, {}, tokens),
             most=MAX_BLOCKS,
+            guard=guard_of(self._keys.root, scope.tenant, block.owner.namespace, block.owner.user_id, agent_id=block.owner.agent_id),
             entries=entries,
         )
         return _reply(block.owner, block.label, state.decode(), rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from agent_memory.core.errors import AgentMemoryError, BadInput, NotSupported, TooMany, Unavailable
+from agent_memory.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, NotSupported, TooMany, Unavailable
 
 _MOST_TEXT = 400
 
@@ -26,5 +26,5 @@ def error_line(error: AgentMemoryError) -> str:
 
 def error_status(error: AgentMemoryError) -> tuple[int, dict[str, str] | None]:
     """The status of an answer, 400 for what does not fit, and its headers."""
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable | TooMany) else None
+    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable | TooMany | ErasureUnderWay) else None
     return (400 if error.status == 422 else error.status), headers

@@ -10,6 +10,7 @@ AgentMemoryError            500  internal_error
 ├── MethodRefused           405  method_not_allowed
 ├── Conflict                409  conflict
 │   ├── IdTaken             409  conflict             an id belongs to another owner of the tenant
+│   ├── ErasureUnderWay     409  erasure_under_way    whose data it is is being erased; carries retry_after
 │   └── RequestUnderWay     409  request_under_way    the first request of an Idempotency-Key has not ended; carries retry_after
 ├── VersionMismatch         412  version_mismatch     If-Match named another version
 ├── RequestLate             408  request_timeout      a request did not come in whole in time
@@ -129,6 +130,22 @@ class RequestUnderWay(Conflict):
     def __init__(self, message: str, *, retry_after: int, **data: Any) -> None:
         super().__init__(message, **data)
         self.retry_after = retry_after
+
+
+class ErasureUnderWay(Conflict):
+    """The user, session or agent is being erased: nothing was written; try again after `retry_after` seconds.
+
+    `age`: how many seconds ago it was ordered; `is_over`: the erasure ended since this work began, which could bring back what is erased.
+    """
+
+    code = "erasure_under_way"
+    retry_after = 1
+
+    def __init__(self, age: float, *, is_over: bool = False) -> None:
+        when = "ended since this request began" if is_over else "is under way"
+        super().__init__(f"an erasure of this user, session or agent {when}: nothing was written, try again")
+        self.age = age
+        self.is_over = is_over
 
 
 class VersionMismatch(AgentMemoryError):

@@ -1,7 +1,11 @@
-"""Who asks, as types: a `Principal` of credentials, and the `Scope` that `access/principals.py` makes of it for every store method."""
+"""Who asks, as types: a `Principal` of credentials, and the `Scope` that `access/principals.py` makes of it for every store method; and for
+what work it is asked (`Work`)."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -78,3 +82,34 @@ class Rights(NamedTuple):
     namespaces: frozenset[str] | None = None
     users: frozenset[str] | None = None
     agents: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`since` is when it began (ms since 1970, by Redis' clock), if it takes data from before.
+
+    `waits`: a write of it waits for the end of its owner's erasure; `erases`: it is the erasure.
+    """
+
+    since: int | None = None
+    waits: bool = True
+    erases: bool = False
+
+
+_REQUEST = Work()
+_work: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+def current_work() -> Work:
+    """What the caller carries out; a plain request unless somebody said otherwise."""
+    return _work.get() or _REQUEST
+
+
+@contextmanager
+def carrying_out(work: Work) -> Generator[None]:
+    """Within, all writes belong to `work`."""
+    token = _work.set(work)
+    try:
+        yield
+    finally:
+        _work.reset(token)

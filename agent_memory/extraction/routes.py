@@ -32,7 +32,7 @@ async def get_extraction_rules(
     "/v1/extraction-rules",
     operation_id="put_extraction_rules_v1_extraction_rules_put",
     response_model=ExtractionRules,
-    responses=errors(413, 415),
+    responses=errors(409, 413, 415),
 )
 async def put_extraction_rules(
     services: ServicesDep,

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import Pipe, read, redis_errors
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.keyspace import Keys
 from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import ExtractionRules
@@ -23,6 +24,7 @@ class RuleStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._erasures = ErasureGuard(client, keys)
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
         """The rules of these owners, None where there are none; one round trip."""
@@ -41,8 +43,10 @@ class RuleStore:
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
-        """Stores the rules of an owner, or with None removes them."""
+        """Stores the rules of an owner, or with None removes them. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
+        if rules is not None and user_id is not None:
+            await self._erasures.require_none(scope.tenant, namespace, user_id)
         with redis_errors():
             if rules is None:
                 await self._client.hdel(key, name)

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from agent_memory.core.errors import (
     AgentMemoryError,
     BadInput,
+    ErasureUnderWay,
     RequestUnderWay,
     TooLarge,
     TooMany,
@@ -122,7 +123,7 @@ def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonRespons
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None
-    if isinstance(error, Unavailable | TooMany | RequestUnderWay):
+    if isinstance(error, Unavailable | TooMany | RequestUnderWay | ErasureUnderWay):
         headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": challenge}

@@ -33,7 +33,7 @@ PathQuery = Annotated[ItemPath, Query(description="The labels of the namespace p
 KeyQuery = Annotated[ExactName, Query(description="The item's key within the path.")]
 
 
-@router.put("/v1/items", operation_id="put_item", response_model=AckResponse, responses=errors(413, 415))
+@router.put("/v1/items", operation_id="put_item", response_model=AckResponse, responses=errors(409, 413, 415))
 async def put_item(
     services: ServicesDep,
     scope: WriteScopeDep,
@@ -102,7 +102,7 @@ async def list_item_namespaces(
     return JsonResponse({"namespaces": await services[ItemService].list_paths(scope, owner_of(scope, namespace, user_id), body)})
 
 
-@router.post("/v1/items/batch", operation_id="run_item_batch", response_model=ItemBatchResults, responses=errors(413, 415))
+@router.post("/v1/items/batch", operation_id="run_item_batch", response_model=ItemBatchResults, responses=errors(409, 413, 415))
 async def run_item_batch(
     services: ServicesDep,
     scope: ScopeDep,

@@ -24,6 +24,7 @@ from agent_memory.items.keys import ItemKeys
 from agent_memory.items.texts import item_terms, item_text
 from agent_memory.llm.threads import aside
 from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.scripts import Script, compact
 from agent_memory.storage.search.indexes import VectorSpec
@@ -141,6 +142,7 @@ class ItemStore:
             created_at=None if times is None else _millis(times.created),
             updated_at=None if times is None else _millis(times.updated),
             ends_at=None if times is None or times.ends is None else _millis(times.ends),
+            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id),
             changes=values,
         )
 

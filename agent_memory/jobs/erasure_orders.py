@@ -13,8 +13,9 @@ from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
-from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.erasures import erasure_place
 from agent_memory.storage.keyspace import Keys, digest
+from agent_memory.storage.scripts import Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Erasure:
     session_id: str | None
     agent_id: str | None = None
 
+    @property
+    def place(self) -> str:
+        """The name under which writes of what it names are refused until it is done."""
+        return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
+
 
 def permit_erasure(scope: Scope, what: Erasure) -> None:
     """Raises Forbidden for what is out of the caller's reach: all of a user or session is more than what is some agents'."""
@@ -38,12 +44,14 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
 class ErasureOrders:
     """Writes orders down."""
 
-    def __init__(self, client: Redis, keys: Keys) -> None:
-        self._client = client
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
+        """With `fsync`, an order is on Redis' disk before it is acknowledged."""
         self._keys = keys
+        self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
-        """Writes an order down and marks it due, in one step. Raises Forbidden for what is out of reach.
+        """Writes an order down and marks it due, in one step; writes for whom it names are refused until it is done. Raises Forbidden for
+        what is out of reach.
 
         The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
         while it is carried out, it is carried out once more.
@@ -51,14 +59,16 @@ class ErasureOrders:
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)
         name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
-        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID())}
+        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID()), "pl": what.place}
         body |= {} if what.agent_id is None else {"ag": what.agent_id}
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.set(self._keys.erasure(name), json.dumps(body))
-                pipe.zrem(self._keys.dead(DueKind.DELETION), name)
-                pipe.zadd(self._keys.due(DueKind.DELETION), {name: 0})
-                pipe.lpush(self._keys.wake, "1")
-                pipe.ltrim(self._keys.wake, 0, 0)
-                await pipe.execute()
+        await self._order(
+            order=self._keys.erasure(name),
+            due=self._keys.due(DueKind.DELETION),
+            dead=self._keys.dead(DueKind.DELETION),
+            wake=self._keys.wake,
+            root=self._keys.root,
+            name=name,
+            body=json.dumps(body),
+            place=what.place,
+        )
         return Mark(DueKind.DELETION, name)

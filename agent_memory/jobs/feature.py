@@ -11,6 +11,7 @@ from agent_memory.jobs.operation_store import OperationStore
 from agent_memory.jobs.operations import OperationService
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.storage.dead_messages import CarrierGuard
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.job_times import JobTimes
 
 
@@ -19,7 +20,8 @@ def open_jobs(foundation: Foundation, services: Services) -> None:
     client, keys = foundation.client, foundation.keys
     services.add(
         OrderStore(client, keys),
-        ErasureOrders(client, keys),
+        ErasureGuard(client, keys),
+        ErasureOrders(client, keys, fsync=foundation.fsync),
         IdempotencyService(IdempotencyStore(client, keys)),
         OperationService(OperationStore(client, keys)),
         JobTimes(client, keys),

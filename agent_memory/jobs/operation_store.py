@@ -142,8 +142,14 @@ class OperationStore:
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Forgets a dead mark; what it worked on stays as it is."""
+        """Forgets a dead mark; what it worked on stays as it is, and may be written again."""
         await self._forget(mark, due=False)
+        if mark.kind is DueKind.DELETION:
+            (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
+            place = json.loads(order or b"{}").get("pl")
+            if place is not None:
+                with redis_errors():
+                    await self._client.zrem(self._keys.erasing, place)
 
     async def _forget(self, mark: Mark, *, due: bool) -> None:
         k = self._keys
@@ -173,6 +179,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
         about = _session(scope, mark, subject, extra)
     if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
         return None
+    note = about.pop("note", None)
     failed, lease = (int(part) for part in (tries or b"0 0").split()[:2])
     state = operation_state(marked=due is not None, dead=dead is not None, leased=lease > now, failed=bool(failed or why))
     return OperationRecord(
@@ -180,7 +187,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
         kind=OperationKind(mark.kind.value),
         state=state,
         attempts=failed,
-        reason=None if why is None else why.decode("utf-8", "replace"),
+        reason=note if why is None else why.decode("utf-8", "replace"),
         due_at=None if due is None or state is OperationState.RUNNING else datetime.fromtimestamp(float(due) / 1000, UTC),
         **about,
     )
@@ -231,15 +238,26 @@ def _deletion(scope: Scope, order: bytes | None) -> dict[str, Any] | None:
     body = {} if order is None else json.loads(order)
     if body.get("tn") != scope.tenant:
         return None
-    return {"namespace": body.get("ns"), "user_id": body.get("us"), "session_id": body.get("sid"), "stages": body.get("done", {})}
+    return {
+        "namespace": body.get("ns"),
+        "user_id": body.get("us"),
+        "session_id": body.get("sid"),
+        "stages": body.get("done", {}),
+        "note": body.get("note"),
+    }
 
 
 def _order(scope: Scope, raw: bytes | None) -> dict[str, Any] | None:
     order = None if raw is None else decode_order(raw)
     if order is None or order.tenant != scope.tenant:
         return None
-    done = {} if raw is None else json.loads(raw).get("done", {})
-    return {"namespace": order.arguments.get("namespace"), "user_id": order.arguments.get("user_id"), "stages": done}
+    body = {} if raw is None else json.loads(raw)
+    return {
+        "namespace": order.arguments.get("namespace"),
+        "user_id": order.arguments.get("user_id"),
+        "stages": body.get("done", {}),
+        "note": body.get("note"),
+    }
 
 
 def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: int) -> dict[str, Any] | None:

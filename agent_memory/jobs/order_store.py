@@ -69,9 +69,13 @@ class OrderStore:
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
-    async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
-        """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only."""
+    async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
+        """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only.
+
+        The operation shows `note`: what was left out, and why.
+        """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
+        body |= {} if note is None else {"note": note}
         with redis_errors():
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 

@@ -29,7 +29,7 @@ from starlette.requests import Request
 from agent_memory import __version__
 from agent_memory.access import audit
 from agent_memory.access.principals import writing
-from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, TooMany, Unavailable
+from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, ErasureUnderWay, Forbidden, TooMany, Unavailable
 from agent_memory.core.input.bounds import check_lists
 from agent_memory.core.input.lone_surrogates import RepairedJson
 from agent_memory.core.input.unknown_fields import UnknownFields, shown
@@ -209,7 +209,7 @@ def _said(error: AgentMemoryError) -> str:
         text = f"{error.field}: {text}" if error.field else text
     elif isinstance(error, Forbidden | Conflict) and "field" in error.data:
         text = f"{error.data['field']}: {text}"
-    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, (Unavailable, TooMany)) else text
+    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, (Unavailable, TooMany, ErasureUnderWay)) else text
 
 
 def _unknown(error: UnknownFields) -> str:

@@ -24,7 +24,7 @@ _NO_IDS: list[str] = []
     "/v1/long-term-memory/",
     operation_id="create_long_term_memory_v1_long_term_memory__post",
     response_model=AckResponse,
-    responses=errors(400, 413, 415),
+    responses=errors(400, 409, 413, 415),
 )
 async def create_long_term_memory(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
@@ -81,7 +81,7 @@ async def get_long_term_memory(
     "/v1/long-term-memory/{memory_id:path}",
     operation_id="update_long_term_memory_v1_long_term_memory__memory_id__patch",
     response_model=MemoryRecord,
-    responses=errors(400, 404, 413, 415),
+    responses=errors(400, 404, 409, 413, 415),
 )
 async def update_long_term_memory(
     services: ServicesDep,

@@ -8,6 +8,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.text.retrieval_units import REACH
@@ -42,7 +43,7 @@ class MemoryScripts:
         revised: Mapping[str, Any] | None,
         embed_after_ms: int = 0,
     ) -> list[str]:
-        """The reply of `memory_commit.lua`, see there: its first word, then a state per step."""
+        """The reply of `memory_commit.lua`, see there: its first word, then a state per step. Raises ErasureUnderWay."""
         reply = await self._commit(
             **self._outbox,
             wake=self._keys.wake,
@@ -51,6 +52,7 @@ class MemoryScripts:
             neighbours_ms=self._neighbours_ms,
             embed_after_ms=embed_after_ms,
             atomic=atomic,
+            guard=guard_of(self._keys.root),
             fence=fence,
             revised=revised,
             groups=groups,

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.codec import decode_memory
-from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Script
 from agent_memory.storage.search import filters
@@ -22,6 +22,8 @@ from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFi
 
 _PAGE = 500
 _RECEIPT_SECONDS = 30 * 24 * 3600
+# For so long work that began before the end of an erasure is refused what it would write: longer than any work takes.
+_REMEMBERED_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,15 @@ class ErasureOrder:
     name: str
     what: Erasure
     raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedMemory:
+    """A memory, or a version of one, that an order names; `record` is None when it cannot be read."""
+
+    name: str
+    record: MemoryRecord | None
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +77,77 @@ class ErasureStore:
         """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
-    async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
-        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
-        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
+    async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
+        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was.
+
+        The operation shows `note`.
+        """
+        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
-        await self._finish(order=name, carried_out=order.raw, receipt=receipt, ttl_seconds=_RECEIPT_SECONDS)
+        await self._finish(
+            order=name,
+            root=self._keys.root,
+            place=order.what.place,
+            remembered_seconds=_REMEMBERED_SECONDS,
+            carried_out=order.raw,
+            receipt=receipt,
+            ttl_seconds=_RECEIPT_SECONDS,
+        )
 
-    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
-        """Some memories that an order names, with their versions; none when all are gone.
+    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
+        """Some memories that an order names; none when all are gone.
 
-        Exactly those: a session of this id of another user is not meant.
+        Exactly those: a session of this id of another user is not meant. What cannot be read is known by its tags.
         """
         clause = filters.where(scope, selection_of(erasure))
         index = memory_index_name(self._keys)
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            meant = [row for row in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(erasure, row[0])]
+            meant = await self._meant(scope, erasure, [hit.mid for hit in hits.hits])
             offset += _PAGE
             if meant or offset >= hits.total:
                 return meant
 
-    async def _versions(self, scope: Scope, mids: Sequence[str]) -> list[tuple[MemoryRecord, int | None]]:
-        def build(pipe: Pipe) -> None:
-            for mid in mids:
-                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
-
-        mine = tag(scope.tenant).encode()
-        rows = await read(self._client, build) if mids else []
-        return [(decode_memory(raw), int(version)) for owner, raw, version in rows if owner == mine and raw and version]
+    async def _meant(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids]) if mids else []
+        return meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:
         """The session that an order names."""
         return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
+
+
+OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
+
+
+def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+    """Those of some memories or versions, by the `OWNER_FIELDS` of their hashes, that an order names."""
+    mine = tag(scope.tenant).encode()
+    meant: list[ErasedMemory] = []
+    for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
+        record = _readable(raw)
+        if owner == mine and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
+            meant.append(ErasedMemory(name, record, int(version or 0)))
+    return meant
+
+
+def _readable(raw: bytes | None) -> MemoryRecord | None:
+    try:
+        return None if raw is None else decode_memory(raw)
+    except ValueError:
+        return None
+
+
+def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
+    """As `is_meant`, by the tags of a memory: its namespace, user, sessions and agent."""
+    namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
+    wanted = "" if erasure.namespace is None else tag(erasure.namespace)
+    if erasure.agent_id is not None:
+        return agent == tag(erasure.agent_id) and (erasure.namespace is None or namespace == wanted)
+    if erasure.session_id is None:
+        return user == tag(erasure.user_id or "") and (erasure.namespace is None or namespace == wanted)
+    return (namespace, user) == (wanted, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
 
 
 def selection_of(erasure: Erasure) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,10 @@ class LineageMemory:
         return [*self.past, *([] if self.now is None else [self.now])]
 
 
+def _ignore(_: str) -> None:
+    """Whoever only looks is not told of what cannot be read."""
+
+
 class LineageStore:
     """Reads what memories come from, and takes single versions and pieces of evidence away."""
 
@@ -68,22 +72,27 @@ class LineageStore:
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
 
-    async def pages(self, scope: Scope, selection: Selection) -> AsyncIterator[list[LineageMemory]]:
-        """All memories with a version in the selection, in whatever state, page by page; one may come more than once."""
+    async def pages(
+        self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
+    ) -> AsyncIterator[list[LineageMemory]]:
+        """All memories with a version in the selection, in whatever state, page by page; one may come more than once.
+
+        What cannot be read is left out, and told to `unreadable` (its key).
+        """
         clause = filters.where(scope, selection)
         for index in self._indexes:
             async for names in walk(self._client, index, clause, "c"):
-                yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names])
+                yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
-    async def read(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
-        """These memories; without those that are gone, or of which a version is out of reach."""
+    async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
+        """These memories; without those that are gone, of which a version is out of reach, or that cannot be read (as `pages`)."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):
-            memories += await self._read(scope, names[start : start + _PAGE])
+            memories += await self._read(scope, names[start : start + _PAGE], unreadable)
         return memories
 
-    async def _read(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
+    async def _read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None]) -> list[LineageMemory]:
         k = self._keys
 
         def build(pipe: Pipe) -> None:
@@ -103,7 +112,8 @@ class LineageStore:
                 pipe.hmget(k.history(f"{mid}.{version}"), [*READ_FIELDS, "im"])
 
         former = await read(self._client, queue_versions) if names else []
-        return await asyncio.to_thread(_decoded, scope, ledgers, rows, [(mid, row) for (mid, _), row in zip(names, former, strict=True)])
+        versions = [(mid, row) for (mid, _), row in zip(names, former, strict=True)]
+        return await asyncio.to_thread(_decoded, scope, ledgers, rows, versions, unreadable)
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
         """The memories that these mids are other names of, for those that are."""
@@ -154,27 +164,40 @@ class LineageStore:
 
 
 def _decoded(
-    scope: Scope, ledgers: Mapping[str, Sequence[str]], rows: Sequence[Any], former: Sequence[tuple[str, Sequence[bytes | None]]]
+    scope: Scope,
+    ledgers: Mapping[str, Sequence[str]],
+    rows: Sequence[Any],
+    former: Sequence[tuple[str, Sequence[bytes | None]]],
+    unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
     """Memories of what was read: five replies for each, in the order of their ledgers, and rows of former versions."""
-    past: dict[str, list[StoredMemory]] = {}
-    imported: dict[str, str] = {}
+    past: dict[str, list[Any]] = {}
     for mid, row in former:
-        if (stored := read_row(scope.tenant, mid, row[:-1])) is not None:
-            past.setdefault(mid, []).append(stored)
-        if row[-1] is not None:
-            imported[mid] = untag(row[-1].decode())
+        past.setdefault(mid, []).append(row)
     memories: list[LineageMemory] = []
-    for position, mid in enumerate(ledgers):
+    for position, (mid, ledger) in enumerate(ledgers.items()):
         current, over, _, evidence, alias = rows[_PER_MEMORY * position : _PER_MEMORY * (position + 1)]
-        now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
-        if (mark := current[-1] or over[-1]) is not None:
-            imported[mid] = untag(mark.decode())
-        versions = [*past.get(mid, ()), *([] if now is None else [now])]
-        if not versions or not all(within(scope, version.record) for version in versions):
-            continue
-        pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
-        changes = [member[1:] for member in ledgers[mid] if member.startswith("c")]
+        changes = [member[1:] for member in ledger if member.startswith("c")]
         other = None if alias is None else alias.decode().partition(" ")[0]
-        memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
+        try:
+            memory = _parsed(scope, mid, (current, over, past.get(mid, [])), evidence, changes, other)
+        except ValueError:
+            unreadable(f"m:{mid}")
+            continue
+        if memory is not None and all(within(scope, version.record) for version in memory.versions):
+            memories.append(memory)
     return memories
+
+
+def _parsed(
+    scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
+) -> LineageMemory | None:
+    """A memory of what its keys hold: the current version, the one whose time is over, former ones. Raises ValueError for what is none."""
+    current, over, former = rows
+    past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
+    now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
+    if now is None and not past:
+        return None
+    marks = [row[-1] for row in (current, over, *reversed(former)) if row[-1] is not None]
+    pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
+    return LineageMemory(mid, now, past, pieces, changes, alias_of, untag(marks[0].decode()) if marks else None)

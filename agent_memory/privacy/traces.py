@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
@@ -18,14 +19,14 @@ from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure_store import is_meant, selection_of
-from agent_memory.storage.connection import read, redis_errors
+from agent_memory.privacy.erasure_store import OWNER_FIELDS, ErasedMemory, meant_rows, selection_of
+from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Arg
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.queries import name_query, search
 from agent_memory.storage.search.results import PAST
-from agent_memory_client.models import MemoryRecord
 
 _COUNT = 500
 
@@ -41,37 +42,44 @@ class TraceStore:
         self._memories = memories
         self._history = history_index_name(keys, spec)
 
-    async def forget_past(self, scope: Scope, erasure: Erasure) -> int:
-        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since."""
+    async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
+        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since.
+
+        What cannot be read goes by its tags, and `unreadable` is told its key.
+        """
         clause = filters.where(scope, selection_of(erasure))
         gone, offset = 0, 0
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            records = await self._memories.fetch_records(scope, [hit.mid for hit in hits.hits])
-            meant = [
-                (name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(erasure, record)
-            ]
+            rows = (
+                await read(self._client, lambda pipe, names=names: [pipe.hmget(self._keys.history(name), OWNER_FIELDS) for name in names])
+                if names
+                else []
+            )
+            meant = meant_rows(scope, erasure, names, rows)
+            for version in meant:
+                if version.record is None:
+                    unreadable(f"h:{version.name}")
             if meant:
                 await self._forget_versions(scope, meant)
                 gone, offset = gone + len(meant), 0
             elif (offset := offset + _COUNT) >= hits.total:
                 return gone
 
-    async def forget_evidence(self, scope: Scope, erasure: Erasure) -> int:
-        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went."""
+    async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
+        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went.
+
+        A memory that cannot be read keeps its evidence, and `unreadable` is told its key.
+        """
         clause = filters.where(scope, selection_of(erasure))
         gone = 0
         for index in (self._words, self._history):
             offset = 0
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                memories = [
-                    memory
-                    for memory in await self._memories.load_by_names(scope, [hit.mid for hit in hits.hits if "." not in hit.mid])
-                    if memory
-                ]
-                done = await self._disown(scope, erasure, memories)
+                names = [hit.mid for hit in hits.hits if "." not in hit.mid]
+                done = await self._disown(scope, erasure, names, unreadable)
                 gone += done
                 # What was worked on is not found again.
                 offset = 0 if done else offset + _COUNT
@@ -79,7 +87,16 @@ class TraceStore:
                     break
         return gone
 
-    async def _disown(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
+    async def _disown(self, scope: Scope, erasure: Erasure, names: Sequence[str], unreadable: Callable[[str], None]) -> int:
+        try:
+            return await self._disown_all(scope, erasure, [memory for memory in await self._memories.load_by_names(scope, names) if memory])
+        except ValueError:
+            if len(names) > 1:
+                return sum([await self._disown(scope, erasure, [name], unreadable) for name in names])
+            unreadable(f"m:{names[0]}")
+            return 0
+
+    async def _disown_all(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
         rows = (
             await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
             if memories
@@ -99,24 +116,39 @@ class TraceStore:
             await steps.run_steps(self._scripts)
         return gone
 
-    async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
-        mids = [name.partition(".")[0] for name, _ in meant]
-        current = await self._memories.fetch_records(scope, mids)
-        over = await self._memories.fetch_records(scope, [PAST + mid for mid in mids])
+    async def _forget_versions(self, scope: Scope, meant: Sequence[ErasedMemory]) -> None:
+        mids = [version.name.partition(".")[0] for version in meant]
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.exists(self._keys.memory(mid))
+                pipe.exists(self._keys.history(mid))
+
+        there = await read(self._client, build)
         whole = [
-            record
-            for (name, record), now, ended in zip(meant, current, over, strict=True)
+            version
+            for version, now, ended in zip(meant, there[::2], there[1::2], strict=True)
             # Of what somebody else has now, only the versions go.
-            if now is None and (ended is None or "." not in name)
+            if not now and (not ended or "." not in version.name)
         ]
-        await self._memories.delete_records(scope, whole)
+        await self.drop_memories(scope, [replace(version, version=0) for version in whole])
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
-                for mid, (name, _) in zip(mids, meant, strict=True):
-                    pipe.delete(self._keys.history(name))
-                    pipe.zrem(self._keys.ledger(mid), name.partition(".")[2])
-                    pipe.srem(self._keys.bare, name)
+                for mid, version in zip(mids, meant, strict=True):
+                    pipe.delete(self._keys.history(version.name))
+                    pipe.zrem(self._keys.ledger(mid), version.name.partition(".")[2])
+                    pipe.srem(self._keys.bare, version.name)
                 await pipe.execute()
+
+    async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
+        """Deletes memories for good, each if it still has its version (0: any); returns how many. What cannot be read goes unread."""
+        try:
+            readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
+            gone, unread = sum(await self._memories.drop_records(scope, readable)), [memory for memory in memories if memory.record is None]
+        except ValueError:  # Of one of them the evidence cannot be read, and with it where else it stands.
+            gone, unread = 0, list(memories)
+        args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
+        return gone + (sum(await self._scripts.delete_memories(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
         """Answers kept under Idempotency-Keys that name the user or agent; of any tenant, since they do not say whose they are."""

@@ -54,7 +54,7 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
     "/v1/procedures",
     operation_id="create_procedure_v1_procedures_post",
     response_model=Procedure,
-    responses=versioned(400, 413, 415),
+    responses=versioned(400, 409, 413, 415),
 )
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateProcedureRequest, Body()]) -> Response:
     """Keeps what to do in a situation; the server gives it an id. It is found by words at once, and by meaning a moment later."""
@@ -139,7 +139,7 @@ async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedur
     "/v1/procedures/{procedure_id}/feedback",
     operation_id="give_procedure_feedback_v1_procedures__procedure_id__feedback_post",
     response_model=Procedure,
-    responses=versioned(400, 404, 413, 415),
+    responses=versioned(400, 404, 409, 413, 415),
 )
 async def give_procedure_feedback(
     services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[ProcedureFeedbackRequest, Body()]
@@ -176,7 +176,7 @@ async def undo_procedure_change(services: ServicesDep, scope: WriteScopeDep, pro
     "/v1/working-memory/{session_id:path}/result",
     operation_id="mark_session_result_v1_working_memory__session_id__result_patch",
     response_model=SessionResult,
-    responses=errors(400, 404, 413, 415),
+    responses=errors(400, 404, 409, 413, 415),
 )
 async def mark_session_result(
     services: ServicesDep,
@@ -239,7 +239,7 @@ async def list_tool_memory(
     "/v1/tools/memory",
     operation_id="count_tool_call_v1_tools_memory_post",
     response_model=ToolMemory,
-    responses=errors(400, 413, 415),
+    responses=errors(400, 409, 413, 415),
 )
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ToolCallRequest, Body()]) -> Response:
     """Counts a call of a tool; calls in sessions that are marked with a result are counted without this."""

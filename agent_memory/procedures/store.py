@@ -28,6 +28,7 @@ from agent_memory.procedures.records import (
 )
 from agent_memory.procedures.search_index import procedure_index_name
 from agent_memory.storage.connection import Pipe, read, redis_errors
+from agent_memory.storage.erasures import Guard, guard_of
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Script, compact
 from agent_memory.storage.search.filters import tagged
@@ -163,8 +164,13 @@ class ProcedureStore:
     ) -> int | None:
         """Writes a procedure that has a version (0: a new one) and was `former`; the new version, or None when it has another one."""
         arguments = self.write_arguments(scope, content, former)
-        reply = await self._write(**arguments, expected=expected, change=change_record(change.kind, content, change.by, change.reason))
+        note = change_record(change.kind, content, change.by, change.reason)
+        reply = await self._write(**arguments, guard=self._guard(scope, content), expected=expected, change=note)
         return None if reply is None else int(reply)
+
+    def _guard(self, scope: Scope, content: ProcedureContent) -> Guard:
+        """What refuses a write of a procedure whose owner is being erased."""
+        return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
         """Counts feedback; False when the procedure is gone. Under an id that is made again, it is counted once."""
@@ -174,6 +180,7 @@ class ProcedureStore:
             record=self._procedure_keys.procedure(pid),
             feedback=self._procedure_keys.feedback(pid),
             failing=self._procedure_keys.failing,
+            guard=guard_of(self._keys.root),
             pid=pid,
             id=name,
             outcome="1" if feedback.helped else "0",
@@ -216,7 +223,7 @@ class ProcedureStore:
         counts = {"h": procedure.helped, "f": procedure.failed, **marks}
         arguments["fields"] += [str(part) for item in counts.items() for part in item]
         change = change_record("create", content, "import")
-        if await self._write(**arguments, expected=0, change=change) is None:
+        if await self._write(**arguments, guard=self._guard(scope, content), expected=0, change=change) is None:
             here = await self.load(scope, procedure.id)
             return "same" if here is not None and here.content == content else "other"
         pid = pid_of(scope.tenant, procedure.id)

@@ -26,7 +26,7 @@ from agent_memory.http.dependencies import (
 from agent_memory.http.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, session_as_shown
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors, etag, versioned
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders, permit_erasure
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.service import SessionService
@@ -75,7 +75,7 @@ async def list_sessions(
     "/v1/working-memory/{session_id:path}/messages",
     operation_id="append_messages_v1_working_memory__session_id__messages_post",
     response_model=AppendMessagesResponse,
-    responses=versioned(400, 412, 413, 415),
+    responses=versioned(400, 409, 412, 413, 415),
 )
 async def append_messages(
     services: ServicesDep,
@@ -101,7 +101,7 @@ async def append_messages(
     "/v1/working-memory/{session_id:path}/data",
     operation_id="update_data_v1_working_memory__session_id__data_patch",
     response_model=WorkingMemoryResponse,
-    responses=versioned(400, 404, 412, 413, 415),
+    responses=versioned(400, 404, 409, 412, 413, 415),
 )
 async def update_data(
     services: ServicesDep,
@@ -161,7 +161,7 @@ async def get_working_memory(
     "/v1/working-memory/{session_id:path}",
     operation_id="put_working_memory_v1_working_memory__session_id__put",
     response_model=WorkingMemoryResponse,
-    responses=versioned(400, 412, 413, 415, headers={"X-Deprecation-Warning": "Present when a message came without `created_at`."}),
+    responses=versioned(400, 409, 412, 413, 415, headers={"X-Deprecation-Warning": "Present when a message came without `created_at`."}),
 )
 async def put_working_memory(
     services: ServicesDep,
@@ -211,12 +211,11 @@ async def delete_working_memory(
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Deletes a session; deleting one that does not exist is no error. Long-term memories made of it stay unless asked for."""
-    erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
-    if memories:
-        permit_erasure(scope, erasure)
-    answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     if not memories:
-        return ModelResponse(answer)
+        return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
+    erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
+    # The order comes first: a session that is written anew between the two would go with it.
     mark = await services[ErasureOrders].order_erasure(scope, erasure)
+    answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(answer if done else AckResponse(status="pending"), (b"x-operation-id", mark.operation_id.encode()))

@@ -13,6 +13,7 @@ from agent_memory.core.errors import BadInput, IdTaken, TooLarge, VersionMismatc
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.sessions.agent_reach import agent_refusal
 from agent_memory.storage.connection import Pipe
+from agent_memory.storage.erasures import Guard
 from agent_memory.storage.keyspace import Keys, SessionKeys
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import NEVER_ENDED, Arg, Script, outbox_keys
@@ -91,6 +92,7 @@ class SessionScripts:
         k: SessionKeys,
         user_waiting: str | None,
         change: Mapping[str, Any],
+        guard: Guard,
         messages: Sequence[Arg],
         promoted: Sequence[int],
         *,
@@ -100,8 +102,8 @@ class SessionScripts:
 
         With `anew` the messages take the place of the session that is there, with all pending work on it, in the same step.
 
-        Raises MessageIdsReused, VersionMismatch, IdTaken, TooLarge for more messages than it may have, BadInput for an empty one, and
-        Forbidden for a session of an agent out of the writer's reach.
+        `guard` names its owner. Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge for more messages
+        than it may have, BadInput for an empty one, and Forbidden for a session of an agent out of the writer's reach.
         """
         reply = await self._write(
             k,
@@ -112,6 +114,7 @@ class SessionScripts:
             set_aside=k.aside,
             outboxes=self._outboxes if anew else (),
             root=self._keys.root,
+            guard=guard,
             new_messages=messages,
             **change,
         )
@@ -138,9 +141,10 @@ class SessionScripts:
             int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept_beside
         )
 
-    async def write_data(self, meta: str, if_match: str | None, data: str, *, merge: bool) -> int | None:
-        """Replaces a session's data, or merges a patch into it; the new version, None without such a session. Raises VersionMismatch."""
-        reply = await self._data(meta=meta, if_match=if_match, merge=merge, json=data)
+    async def write_data(self, meta: str, guard: Guard, if_match: str | None, data: str, *, merge: bool) -> int | None:
+        """Replaces a session's data, or merges a patch into it; the new version, None without such a session. Raises VersionMismatch,
+        and ErasureUnderWay."""
+        reply = await self._data(meta=meta, guard=guard, if_match=if_match, merge=merge, json=data)
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 

@@ -31,6 +31,7 @@ from agent_memory.sessions.message_ids import with_other_id
 from agent_memory.sessions.scripts import JournalBatch, MessageIdsReused, SessionScripts, SessionStamp, queue_window
 from agent_memory.sessions.session_write import REMEMBERED_IDS, SessionWrite, micros, write_arguments
 from agent_memory.storage.connection import read
+from agent_memory.storage.erasures import Guard, guard_of
 from agent_memory.storage.keyspace import Keys, SessionKeys, untag
 from agent_memory.storage.scripts import Arg, compact
 from agent_memory.storage.search import filters
@@ -128,7 +129,12 @@ class SessionStore:
         arguments = write_arguments(scope, ref, change)
         arguments["fields"] |= self._own(scope, ref, change, promoted)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
-        return await self._scripts.write_session(k, user_waiting, arguments, args, list(promoted.values()), anew=change.anew)
+        guard = self._guard(scope, ref, change.agent_id)
+        return await self._scripts.write_session(k, user_waiting, arguments, guard, args, list(promoted.values()), anew=change.anew)
+
+    def _guard(self, scope: Scope, ref: SessionRef, agent_id: str | None = None) -> Guard:
+        """What refuses a write to a session whose owner is being erased."""
+        return guard_of(self._keys.root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, agent_id)
 
     def _user_waiting(self, tenant: str, user_id: str | None) -> str | None:
         return None if user_id is None else self._keys.waiting(tenant, user_id)
@@ -243,7 +249,7 @@ class SessionStore:
     async def _write_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None, *, merge: bool) -> int | None:
         meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         await permit_session_agents(self._client, self._keys, scope, ref)
-        return await self._scripts.write_data(meta, if_match, compact(data), merge=merge)
+        return await self._scripts.write_data(meta, self._guard(scope, ref), if_match, compact(data), merge=merge)
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
         """Forgets a session (or `only_work`) and all pending work on it; what was promoted before stays. True when it was there."""

@@ -31,7 +31,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from agent_memory.core.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
+from agent_memory.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, RedisUnavailable, StartupError
 from agent_memory.core.settings import engine
 from agent_memory.storage.round_trip import BoundedPool, StoreGate, exchange
 
@@ -80,6 +80,8 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
         said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
         if said.startswith(_AWAY):
             return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
+        if said.startswith(("ERASING", "ERASED")):
+            return ErasureUnderWay(int(said.split()[1]) / 1000, is_over=said.startswith("ERASED"))
         if said.startswith(_TOO_LATE):
             return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
         if missing := _NO_INDEX.search(said):

@@ -33,6 +33,8 @@ am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded,
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
+am:{0}:erasing      zset    whose erasure is ordered (digests), by its time (ms)            until it is done
+am:{0}:erased       zset    whose erasure is done (digests), by its time (ms)               2 hours
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
@@ -44,6 +46,7 @@ am:{0}:wake         list    one token while there is something due, so that work
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
+am:{0}:fo:<mid>      string  whose an id is that was forgotten by request                  as the receipt, or until an undo
 am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
@@ -259,6 +262,10 @@ class Keys:
 
     def erasure(self, name: str) -> str:
         return f"{self.root}del:{name}"
+
+    @property
+    def erasing(self) -> str:
+        return f"{self.root}erasing"
 
     def forgetting(self, name: str) -> str:
         return f"{self.root}fg:{name}"

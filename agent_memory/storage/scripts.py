@@ -5,6 +5,7 @@ Nothing else of ours calls EVALSHA. The scripts of a feature are typed in the fe
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisError
 
-from agent_memory.core.errors import AgentMemoryError, RedisUnavailable
+from agent_memory.core.errors import AgentMemoryError, ErasureUnderWay, RedisUnavailable
+from agent_memory.core.scope import current_work
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -23,6 +25,12 @@ from agent_memory.storage.round_trip import command, exchange
 Arg = str | bytes | int | float
 
 _FSYNC_MS = 3000
+# How old an erasure may be for a write of its owner to wait for the end, and how often it looks: less and less often. An older one finds
+# no worker, or has much to do.
+_ERASURE_SECONDS = 3.0
+_ERASURE_LOOK_SECONDS = 0.02
+_LOOKS_GROW = 1.25
+_MOST_LOOK_SECONDS = 0.25
 # Why a mark was given up that was begun again and again and never ended.
 NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
 
@@ -40,9 +48,21 @@ class Script:
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
         """The reply. Keys and arguments are `named`, or attributes of `holder`.
 
-        Raises TypeError when that lacks one or `named` are too many, and as `redis_errors` does.
+        A write for an owner whose erasure was just ordered waits for the end; later it raises ErasureUnderWay. Raises TypeError when
+        `holder` lacks one or `named` are too many, and as `redis_errors` does.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
+        pause = _ERASURE_LOOK_SECONDS
+        while True:
+            try:
+                return await self._run(call)
+            except ErasureUnderWay as error:  # It changed nothing.
+                if error.is_over or error.age >= _ERASURE_SECONDS or not current_work().waits:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * _LOOKS_GROW, _MOST_LOOK_SECONDS)
+
+    async def _run(self, call: Sequence[Any]) -> Any:
         with redis_errors():
             if self._fsync:
                 return await self._on_disk(call)

@@ -90,7 +90,7 @@ class ChangeTransfer:
         fields += ["ns", tag(export.namespace)] if export.namespace else []
         fields += ["p", compact(change.proposal)] if change.proposal is not None else []
         return await self._restorer.restore_change(
-            scope, change.id, fields, [mids[name] for name in export.memories], change.at.timestamp()
+            scope, (export.namespace, user_id), change.id, fields, [mids[name] for name in export.memories], change.at.timestamp()
         )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.transfer.change_export import ChangeTransfer
 from agent_memory.transfer.export import ExportService, ExportSources
 from agent_memory.transfer.imports import ImportService, ImportTargets
@@ -43,6 +44,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
         services.session_parts,
         foundation.counter,
         foundation.ids,
+        services[ErasureGuard],
     )
     services.add(
         receipts,

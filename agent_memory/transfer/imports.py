@@ -9,11 +9,11 @@ from typing import Any
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import list_place_of, permit_agent, whole_agent, writing
-from agent_memory.core.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
+from agent_memory.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, Forbidden, RedisUnavailable, TooMany, VersionMismatch
 from agent_memory.core.feature import AgentExporter, Exporter, SessionPart
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import within
-from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Update
@@ -25,6 +25,7 @@ from agent_memory.sessions.codec import message_identity
 from agent_memory.sessions.session_write import MovedSession, NewMessage, SessionWrite
 from agent_memory.sessions.store import SessionStore
 from agent_memory.sessions.strategies import check_strategy
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.text.normalization import is_turn
 from agent_memory.text.redaction import redact
@@ -67,6 +68,7 @@ class ImportTargets:
     """What other features keep in sessions."""
     counter: TokenCounter
     ids: KeyedIds
+    erasures: ErasureGuard
 
 
 @dataclass(slots=True)
@@ -118,7 +120,13 @@ class ImportService:
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parse_line(head))
-        run = _Run(scope, self._placing(scope, header, owner, await self._to.reader.now()), source)
+        namespace, user_id, agent_id = owner
+        await self._to.erasures.require_none(scope.tenant, namespace, user_id or None, agent_id)
+        now = await self._to.reader.now()
+        with carrying_out(Work(since=now // 1000)):
+            return await self._lines(_Run(scope, self._placing(scope, header, owner, now), source), rows, first_line)
+
+    async def _lines(self, run: _Run, rows: Iterator[bytes], first_line: int) -> ImportReport:
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -163,7 +171,7 @@ class ImportService:
                 case _:
                     raise BadInput("is of a kind that this server does not know", field="kind")
             self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
-        except (RedisUnavailable, TooMany):
+        except (RedisUnavailable, TooMany, ErasureUnderWay):
             raise  # Not the line's fault: sent again later, the same lines are taken.
         except AgentMemoryError as error:
             reason = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message

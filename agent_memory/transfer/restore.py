@@ -16,6 +16,7 @@ from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, standing
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups, evidence_field, order_of
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.storage.search.indexes import VectorSpec
@@ -77,6 +78,7 @@ class Restorer:
             root=self._keys.root,
             vector_field=self._spec.field,
             tombstone_seconds=_TOMBSTONE_SECONDS,
+            guard=guard_of(self._keys.root),
             items=items,
             values=values,
         )
@@ -158,11 +160,13 @@ class Restorer:
         return {"fields": position, "count": len(flat)}
 
     async def restore_change(
-        self, scope: Scope, change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
+        self, scope: Scope, owner: tuple[str | None, str], change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
     ) -> Literal["new", "same", "other"]:
-        """Brings a change back, which names versions that are here. `fields` begin with the tenant's."""
+        """Brings a change of an owner (namespace, user) back, which names versions that are here. `fields` begin with the tenant's."""
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
-        done = int(await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), fields=fields))
+        guard = guard_of(root, scope.tenant, *owner)
+        reply = await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), guard=guard, fields=fields)
+        done = int(reply)
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:

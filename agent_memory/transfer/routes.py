@@ -67,7 +67,7 @@ async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPa
     "/v1/agents/{agent_id:path}/import",
     operation_id="import_agent",
     response_model=ImportReport,
-    responses=errors(413, 415),
+    responses=errors(409, 413, 415),
     openapi_extra=_SENT,
 )
 async def import_agent(
@@ -91,7 +91,7 @@ async def import_agent(
     "/v1/users/{user_id:path}/import",
     operation_id="import_user",
     response_model=ImportReport,
-    responses=errors(413, 415),
+    responses=errors(409, 413, 415),
     openapi_extra=_SENT,
 )
 async def import_user(

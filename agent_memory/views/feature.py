@@ -8,6 +8,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.views.archived import ArchivedViews
 from agent_memory.views.service import REFRESH_VIEW, RUN_VIEW, ViewService
 from agent_memory.views.store import ViewStore
@@ -22,7 +23,7 @@ def open_views(foundation: Foundation, services: Services) -> None:
     services.add(
         store,
         summarizer,
-        ViewService(foundation.settings, store, services[OrderStore], summarizer),
+        ViewService(foundation.settings, store, services[OrderStore], summarizer, services[ErasureGuard]),
         ViewTransfer(store),
         ArchivedViews(store),
     )

@@ -75,7 +75,7 @@ async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_
     "/v1/summary-views/{view_id}/partitions/run",
     operation_id="run_summary_view_partition_v1_summary_views__view_id__partitions_run_post",
     response_model=SummaryViewPartitionResult,
-    responses=errors(400, 404, 413, 415),
+    responses=errors(400, 404, 409, 413, 415),
 )
 @computing
 async def run_summary_view_partition(

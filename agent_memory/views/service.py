@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from agent_memory.access.principals import writing
 from agent_memory.core.errors import Conflict, Forbidden, NotFound
 from agent_memory.core.ids import made_id
-from agent_memory.core.scope import Scope
+from agent_memory.core.scope import Scope, Work, carrying_out
 from agent_memory.core.settings import Settings
 from agent_memory.jobs.order_store import JobOrder, OrderStore
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.views.filters import check_group, check_view
 from agent_memory.views.store import ViewStore
 from agent_memory.views.summaries import ViewSummarizer
@@ -36,11 +37,14 @@ REFRESH_VIEW = "refresh_view"
 class ViewService:
     """Views of the caller's tenant."""
 
-    def __init__(self, settings: Settings, store: ViewStore, orders: OrderStore, summarizer: ViewSummarizer) -> None:
+    def __init__(
+        self, settings: Settings, store: ViewStore, orders: OrderStore, summarizer: ViewSummarizer, erasures: ErasureGuard
+    ) -> None:
         self._settings = settings
         self._store = store
         self._orders = orders
         self._summarizer = summarizer
+        self._erasures = erasures
 
     async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
         """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many."""
@@ -75,9 +79,10 @@ class ViewService:
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
             raise Forbidden("these credentials do not reach this group")
-        partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
-        if not await self._store.store_partitions(scope, view_id, [partition]):
-            raise NotFound(f"Summary view {view_id} not found")
+        with carrying_out(Work(since=await self._erasures.now())):
+            partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
+            if not await self._store.store_partitions(scope, view_id, [partition]):
+                raise NotFound(f"Summary view {view_id} not found")
         return partition.result
 
     async def read_partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:

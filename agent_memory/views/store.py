@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.erasures import Guard, guard_of, whole_tenant_guard
 from agent_memory.storage.keyspace import Keys, digest
 from agent_memory.storage.scripts import Script
 from agent_memory.views.keys import ViewKeys
@@ -95,13 +96,21 @@ class ViewStore:
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Stores computed partitions; False when their view was deleted meanwhile."""
+        """Stores computed partitions; False when their view was deleted meanwhile. Raises ErasureUnderWay, with none stored, when
+        somebody whose memories may be in them is erased."""
         items: list[str] = []
+        guards: list[Guard] = []
         for partition in partitions:
             body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
+            guards.append(self._guard(scope, partition.result.group))
             items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
         views, partitions_key = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
-        return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, partitions=items))
+        return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, guards=guards, partitions=items))
+
+    def _guard(self, scope: Scope, group: Mapping[str, str]) -> Guard:
+        if "user_id" not in group:
+            return whole_tenant_guard(self._keys.root, scope.tenant)
+        return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
         """The stored partitions of a view, by `group_key`."""

@@ -260,6 +260,10 @@ export interface Change {
   prompt_version?: string | null;
   /** The memories that it changed. */
   memories: ChangedMemory[];
+  /** Of a forgetting that was just approved: the receipt, by which `undo_forget_memory` brings it back. */
+  receipt_id?: string | null;
+  /** Until when that is possible; null when it is not. */
+  undo_until?: string | null;
 }
 
 /** What was done to memories. */
@@ -1655,7 +1659,7 @@ export interface OperationRecord {
   state: OperationState;
   /** How often it was tried without success. */
   attempts?: number;
-  /** Why the last try failed. */
+  /** Why the last try failed; of an erasure or a purge that is done, which records it could not read. */
   reason?: string | null;
   /** When it is tried, or tried again. */
   due_at?: string | null;
@@ -2049,7 +2053,8 @@ export interface PurgeResponse {
   /**
    * What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`); memories that
    * have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and `summaries` that are gone,
-   * `messages` that were struck out of sessions, and their summaries (`contexts`). Null while it is pending.
+   * `messages` that were struck out of sessions, and their summaries (`contexts`). Records that could not be read stay, and are
+   * counted as `unreadable`; the operation names them. Null while it is pending.
    */
   counts?: { [name: string]: number } | null;
   /** In a dry run, up to 100 memories that would go. */

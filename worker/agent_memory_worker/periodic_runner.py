@@ -13,9 +13,11 @@ from docket import Docket, Perpetual
 
 from agent_memory.core.errors import AgentMemoryError
 from agent_memory.core.feature import import_name
+from agent_memory.core.scope import Work, carrying_out
 from agent_memory.core.settings import Settings
 from agent_memory.features import FEATURES
 from agent_memory.runtime import Runtime
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.job_times import JobTimes
 
 log = logging.getLogger(__name__)
@@ -65,7 +67,8 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:
             log.error("periodic job %s never ended, its workers may have died of it: it is left out this time", name)
         else:
-            log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime))
+            with carrying_out(Work(since=await runtime[ErasureGuard].now(), waits=False)):
+                log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime))
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "periodic job %s failed: %s", name, error, exc_info=not expected)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from agent_memory.core.errors import ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
+from agent_memory.core.errors import ErasureUnderWay, ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
 from agent_memory.core.settings.worker import WorkerSettings
 
 _LONGEST_BACKOFF_OF_OUTAGES = 30.0
@@ -15,11 +15,12 @@ _LONGEST_RETRY_AFTER = 300
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether a failure counts as no try: a model that is away, or a limit, is nobody's fault here; the work waits as long as it takes.
+    """Whether a failure counts as no try: a model that is away, a limit or an erasure is nobody's fault here; the work waits as long as it
+    takes.
 
     Unusable answers have their tries.
     """
-    return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany)
+    return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany | ErasureUnderWay)
 
 
 def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings) -> float:

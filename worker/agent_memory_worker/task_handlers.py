@@ -12,6 +12,7 @@ from typing import Any, cast
 from docket import CurrentExecution, Docket, Execution, Timeout
 
 from agent_memory.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
+from agent_memory.core.scope import Work, carrying_out
 from agent_memory.core.task_kinds import DueKind, TaskName
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
@@ -155,7 +156,10 @@ class Tasks:
         if len(claims) < len(members):
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
-            yield claims
+            # An erasure that was ordered since then refuses what the work writes: it has read what is erased.
+            since = min((claim.lease for claim in claims), default=0) - int(worker.lease_seconds * 1000)
+            with carrying_out(Work(since=since, waits=False)):
+                yield claims
             if ends:
                 await outbox.end_claims(kind, claims)
         except asyncio.CancelledError:

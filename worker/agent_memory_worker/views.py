@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import AgentMemoryError, NotFound, RedisUnavailable
+from agent_memory.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.llm.learned_context import ContextLimits
@@ -49,7 +49,8 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
-    """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable, to be done again."""
+    """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable and
+    ErasureUnderWay, to be done again."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")
     if task is None:
@@ -61,7 +62,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
         if view is None or not await _compute(runtime, scope, view, refresh=False):
             raise NotFound("the view was deleted")
         task.status = TaskStatusEnum.SUCCESS
-    except RedisUnavailable:
+    except (RedisUnavailable, ErasureUnderWay):
         raise
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)

@@ -3,9 +3,14 @@
 --   identity, target_identity   who the two are (JSON); `user_owners` and `agent_owners` have those of the target's user and agent
 -- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
--- ARGV: most_targets: number, most_target_bytes: number
+-- ARGV: most_targets: number, most_target_bytes: number, guard: json, target_guard: json
 -- -> {"ok", block}, {"missing"}, {"many"} (attached to the target) or {"targets"} (the block has no room for one more)
 local owners = require("blocks/owners")
+local erasures = require("storage/erasures")
+if attach then
+  erasures.refuse(guard)
+  erasures.refuse(target_guard)
+end
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)

@@ -10,7 +10,7 @@
 --   bounds              blocks: of an owner; changes: that are kept; chars: of a block without a limit of its own
 -- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, operation, expected?, content?, old_content?, line: number?, version: number?, tokens: number
--- ARGV: settings: json, counted: json?, actor, bounds: json
+-- ARGV: settings: json, counted: json?, actor, bounds: json, guard: json
 -- -> {"ok", block, change}, {"same", block}, {"missing"}, {"many"}, {"version", block or ""}, {"read_only", block},
 --    {"unknown", block}, {"ambiguous", block}, {"gone", block}, {"overtaken", block}, {"full", block or "", chars, limit},
 --    {"full_tokens", block or "", tokens, limit} or {"count", version, text}: how many tokens does this take?
@@ -18,6 +18,8 @@ local clock = require("storage/clock")
 local texts = require("blocks/texts")
 local full_block = require("blocks/full_block")
 local owners = require("blocks/owners")
+local erasures = require("storage/erasures")
+erasures.refuse(guard)
 local raw = redis.call('HGET', blocks, label)
 local block = raw and cjson.decode(raw)
 local put = operation == 'put'

@@ -1,9 +1,11 @@
 #!lua
 -- Brings a block with its changes back, unless its owner has one of its label.
 -- KEYS: blocks, changes, user_owners?, agent_owners?
--- ARGV: label, owner, identity, block, most: number, entries...
+-- ARGV: label, owner, identity, block, most: number, guard: json, entries...
 -- -> {"new"}, {"many"} or {"here", block}
 local owners = require("blocks/owners")
+local erasures = require("storage/erasures")
+erasures.refuse(guard)
 local raw = redis.call('HGET', blocks, label)
 if raw then return {'here', raw} end
 if redis.call('HLEN', blocks) >= most then return {'many'} end

@@ -4,11 +4,13 @@
 -- An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
 -- What an import brings was created and updated (ms) at times of its own, and ends when it would have ended.
 -- KEYS: items, expiries, paths, owners, due, wake
--- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, changes...
+-- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, guard: json, changes...
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local entries = require("items/entries")
 local item_expiry = require("items/item_expiry")
+local erasures = require("storage/erasures")
+erasures.refuse(guard)
 entries.remove_ended()
 local now = string.format('%.0f', clock.ms)
 local marked = false

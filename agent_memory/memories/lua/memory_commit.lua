@@ -30,7 +30,8 @@
 --   claim    id, state, to: moves a change from one state to another
 -- `deleted_since` is 1 or the time (µs) of the write that it comes from: what was deleted since, or at all, is not brought back.
 -- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, reach: number, neighbours_ms: number, embed_after_ms: number, atomic: flag, fence: json?, revised: json?, groups: json, values...
+-- ARGV: root, reach: number, neighbours_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
+-- ARGV: groups: json, values...
 -- -> {"fenced"}, {"taken", groups…} for ids of other owners, with `atomic` {"moved", group, what}, and nothing done, or
 --    {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done",
 --    "skipped" (another step of its group was not done)
@@ -43,7 +44,19 @@ local step_put = require("memories/step_put")
 local steps_of_history = require("memories/steps_of_history")
 local steps_of_evidence = require("memories/steps_of_evidence")
 local session_cursor = require("memories/session_cursor")
+local erasures = require("storage/erasures")
+local step_owners = require("memories/step_owners")
 if session_cursor.has_moved() then return {'fenced'} end
+
+if erasures.is_active(guard) then
+  for g, group in ipairs(groups) do
+    for _, step in ipairs(group.steps) do
+      local reason = step_owners.objection(guard, step)
+      if reason and atomic and guard.background then return {'moved', tostring(g), 'erased'} end
+      erasures.raise(reason)
+    end
+  end
+end
 
 -- All or nothing: an id of another owner refuses the whole call. What comes from another server steps aside by itself.
 local refused_groups = {}

@@ -61,6 +61,13 @@ FORGET = Feature(
             not_exported="what was forgotten is in no answer; it comes back by an undo alone",
         ),
         KeySpace(
+            "fo:<mid>",
+            "string",
+            "whose an id is that was forgotten by request",
+            "as the receipt, or until an undo",
+            not_exported="it keeps an id from others, and holds nothing of what was forgotten",
+        ),
+        KeySpace(
             "fgu:<user>",
             "zset",
             "a user's receipts of that, by the time (ms) of their end",

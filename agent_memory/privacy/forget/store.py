@@ -13,7 +13,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.feature import AgentOwner, Owner
-from agent_memory.core.scope import Scope
+from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory, encode_memory
 from agent_memory.memories.steps import PutOptions, StepGroups, order_of
@@ -22,8 +22,9 @@ from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.privacy.forget.plan import Plan
 from agent_memory.privacy.lineage import LineageMemory
 from agent_memory.storage.connection import Pipe, read, redis_errors
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.keyspace import Keys, digest, tag
-from agent_memory.storage.scripts import Script, outbox_keys
+from agent_memory.storage.scripts import Script, compact, outbox_keys
 from agent_memory.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import Evidence
 
@@ -53,6 +54,7 @@ class ForgetStore:
         self._neighbours_ms = neighbours_ms
         self._take = Script(client, "privacy/forget_take", fsync=fsync)
         self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
+        self._drop_receipt = Script(client, "privacy/forget_drop", fsync=fsync)
 
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
@@ -194,10 +196,10 @@ class ForgetStore:
             return None
         return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
 
-    async def undo(self, receipt: Receipt) -> tuple[int, int, int] | None:
+    async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
         """Brings back what a receipt keeps: memories, messages of sessions, and how many memories stay away; None when its time is over.
 
-        Done twice, the second time answers as the first.
+        Done twice, the second time answers as the first. Raises ErasureUnderWay.
         """
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
@@ -207,6 +209,7 @@ class ForgetStore:
             root=self._keys.root,
             tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
+            guard=guard_of(self._keys.root, scope.tenant, receipt.namespace, receipt.user_id),
         )
         if reply[0] == b"gone":
             return None
@@ -215,38 +218,58 @@ class ForgetStore:
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Deletes what is kept for undoing: with a namespace also what was forgotten in all of them, which may hold something of it."""
-        names_key = self._keys.forgettings(digest("forgettings", scope.tenant, owner.user_id))
-        names = [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(names_key, 0, -1)))[0]]
+        names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [
             name
             for name, namespace in zip(names, rows, strict=True)
             if owner.namespace is None or namespace is None or namespace.decode() == owner.namespace
         ]
-        if not mine:
-            return Counter()
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.delete(*(self._keys.forgetting(name) for name in mine))
-                pipe.zrem(names_key, *mine)
-                await pipe.execute()
-        return Counter(forgettings=len(mine))
+        return await self._drop(scope, owner.user_id, mine)
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Deletes what is kept for undoing and holds something of the session: an undo would bring it back."""
+        names = await self._names(scope, session.user_id)
+        space = {} if session.namespace is None else {"ns": tag(session.namespace)}
+        said = f'"session_id":{compact(session.session_id)}'
+        holder = {"fields": {"s": tag(session.session_id)} | space, "words": [said], "names": [self._keys.sid(scope.tenant, session)]}
+        return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Deletes what is kept for undoing and may hold something of the agent, whoever asked to forget it; all receipts are looked at."""
-        sign, mine = tag(owner.agent_id).encode(), tag(scope.tenant).encode()
-        gone: list[bytes] = []
+        """Deletes what is kept for undoing and holds something of the agent, whoever asked to forget it; all receipts are looked at."""
+        space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
+        holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
+        counts: Counter[str] = Counter()
+        prefix = self._keys.forgetting("")
         with redis_errors():
-            async for key in self._client.scan_iter(match=self._keys.forgetting("*").replace("{", "\\{"), count=500):
-                fields = await self._receipt_fields(key)
-                if fields.get(b"t") == mine and any(sign in value for value in fields.values()):
-                    gone.append(key)
-            if gone:
-                await self._client.delete(*gone)
-        return Counter(forgettings=len(gone))
+            async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
+                name = key.decode().removeprefix(prefix)
+                user = await self._user_of(key)
+                counts += await self._drop(scope, None if user is None else user.decode(), [name], holder)
+        return counts
 
-    async def _receipt_fields(self, key: bytes) -> dict[bytes, bytes]:
-        return (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+    async def _user_of(self, receipt: bytes) -> bytes | None:
+        return (await read(self._client, lambda pipe: pipe.hget(receipt, "u")))[0]
+
+    async def _names(self, scope: Scope, user_id: str | None) -> list[str]:
+        key = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
+        return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
+
+    async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
+        """Deletes those of a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
+        receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
+        gone = [
+            await self._drop_receipt(
+                receipt=self._keys.forgetting(name),
+                receipts=receipts,
+                root=self._keys.root,
+                tenant=tag(scope.tenant),
+                name=name,
+                holder=holder,
+            )
+            for name in names
+        ]
+        return +Counter(forgettings=sum(gone))
 
 
 def _cleaned(

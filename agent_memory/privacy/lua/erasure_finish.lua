@@ -1,6 +1,13 @@
 #!lua flags=allow-oom
--- Puts a receipt in the place of an order that was carried out, unless it was given anew.
+-- Puts a receipt in the place of an order that was carried out, unless it was given anew, and lets writes for whom it named (`place`) go on:
+-- those of work that began after this.
 -- KEYS: order
--- ARGV: carried_out, receipt, ttl_seconds
-if redis.call('GET', order) == carried_out then return redis.call('SET', order, receipt, 'EX', ttl_seconds) end
-return 0
+-- ARGV: root, place, remembered_seconds: number, carried_out, receipt, ttl_seconds
+local clock = require("storage/clock")
+if redis.call('GET', order) ~= carried_out then return 0 end
+redis.call('ZREM', root .. 'erasing', place)
+redis.call('ZREMRANGEBYSCORE', root .. 'erased', '-inf', clock.ms - remembered_seconds * 1000)
+redis.call('ZADD', root .. 'erased', clock.ms, place)
+redis.call('EXPIRE', root .. 'erased', remembered_seconds)
+redis.call('SET', order, receipt, 'EX', ttl_seconds)
+return 1

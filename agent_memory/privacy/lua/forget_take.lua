@@ -21,6 +21,7 @@ local message_order = require("memories/message_order")
 local same_words = require("memories/same_words")
 local step_put = require("memories/step_put")
 local deletion = require("memories/deletion")
+local owners = require("memories/owners")
 local kept_copy = require("privacy/kept_copy")
 local function version_of(mid)
   local key = documents.key_of(mid)
@@ -53,7 +54,17 @@ local function drop_versions(mid, versions)
     redis.call('SREM', root .. 'bare', name)
   end
 end
+-- Its id, and the other ids that it has, stay its owner's while it can be brought back: see `memories/owners`.
+local function keep_ids(mid)
+  local owner = keeps and owners.owner_of(mid)
+  if not owner then return end
+  for _, name in ipairs({mid, unpack(aliases.names_of(mid))}) do
+    redis.call('SET', root .. 'fo:' .. name, owner, 'EX', undo_seconds)
+    kept_copy.keep('o ' .. name, '1')
+  end
+end
 local function take_memory(memory)
+  keep_ids(memory.mid)
   kept_copy.keep_memory(memory.mid)
   kept_copy.keep_position(memory.order, memory.mid)
   kept_copy.keep_positions(memory.positions)

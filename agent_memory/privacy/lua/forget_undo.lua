@@ -1,7 +1,8 @@
 #!lua
 -- Brings back what a receipt keeps, as far as nothing newer stands in its place; the receipt then says so and keeps nothing any more.
+-- Refused while the receipt's user, or a session or agent of what it keeps, is being erased.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt
--- ARGV: root, tombstone_seconds, reach: number
+-- ARGV: root, tombstone_seconds, reach: number, guard: json
 -- -> {"gone"}, or {"undone", answer of then} and {"ok", answer}: "<memories that are back> <messages that are back> <memories that are not>"
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -11,11 +12,19 @@ local standings = require("memories/standings")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
 local deletion = require("memories/deletion")
+local erasures = require("storage/erasures")
+local kept_keys = require("privacy/kept_keys")
 local undone = redis.call('HMGET', receipt, 't', 'undone')
 if not undone[1] then return {'gone'} end
 if undone[2] then return {'undone', undone[2]} end
 local kept, flat = {}, redis.call('HGETALL', receipt)
 for i = 1, #flat, 2 do kept[flat[i]] = flat[i + 1] end
+erasures.refuse(guard)
+if erasures.is_active(guard) then
+  local reason
+  kept_keys.each_memory(kept, function(key) reason = reason or erasures.objection_to_document(guard, key) end)
+  erasures.raise(reason)
+end
 
 -- Whether something newer stands where a memory stood: under its id, in its slot, in its words.
 local function is_taken(mid)
@@ -176,6 +185,10 @@ for name in pairs(kept) do
     redis.call('HINCRBY', root .. 'w:' .. session, 'v', 1)
     redis.call('HSET', root .. 'w:' .. session, 'hd', clock.us_text(), 'ua', clock.us_text())
   end
+end
+for name in pairs(kept) do
+  local mid = string.match(name, '^o (%x+)$')
+  if mid then redis.call('DEL', root .. 'fo:' .. mid) end
 end
 local fields = {}
 for name in pairs(kept) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end

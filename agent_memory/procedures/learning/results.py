@@ -19,6 +19,7 @@ from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.order_store import JobOrder, encode_order
 from agent_memory.sessions.agent_reach import permit_session_agents
 from agent_memory.storage.connection import read
+from agent_memory.storage.erasures import guard_of
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact
 from agent_memory_client.models import Instant
@@ -68,6 +69,7 @@ class ResultStore:
             order_due=self._keys.due(DueKind.ORDER),
             order_dead=self._keys.dead(DueKind.ORDER),
             wake=self._keys.wake,
+            guard=guard_of(self._keys.root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, result.agent_id),
             result=compact(result.model_dump(exclude_none=True)),
             order_json=encode_order(order),
         )

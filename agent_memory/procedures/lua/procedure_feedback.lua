@@ -1,9 +1,11 @@
 #!lua
 -- Counts a piece of feedback once: what is repeated under its id is not counted again. `outcome` is "1" or "0".
 -- KEYS: record, feedback, failing
--- ARGV: pid, id, outcome, score?, entry, most_feedback: number, most_outcomes: number
+-- ARGV: guard: json, pid, id, outcome, score?, entry, most_feedback: number, most_outcomes: number
 -- -> 1, or 0 when the procedure is gone
 local clock = require("storage/clock")
+local erasures = require("storage/erasures")
+if erasures.is_active(guard) then erasures.raise(erasures.objection_to_document(guard, record)) end
 if redis.call('EXISTS', record) == 0 then return 0 end
 for _, known in ipairs(redis.call('LRANGE', feedback, 0, -1)) do
   if string.find(known, '"id":"' .. id .. '"', 1, true) then return 1 end

@@ -1,11 +1,13 @@
 #!lua
 -- Notes how a session ended and orders that it be learned from; the same result again changes nothing, and orders it again while it waits.
 -- KEYS: meta, order, order_due, order_dead, wake
--- ARGV: result, order_json
+-- ARGV: guard: json, result, order_json
 -- -> {result, time (µs), what was learned} or nil without a session
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
-local session = redis.call('HMGET', meta, 'ep', 'rs', 'rm', 'rl')
+local erasures = require("storage/erasures")
+local session = redis.call('HMGET', meta, 'ep', 'rs', 'rm', 'rl', 'ag')
+erasures.refuse(guard, session[5])
 if not session[1] then return nil end
 local is_new = session[2] ~= result
 if is_new then

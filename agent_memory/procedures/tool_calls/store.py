@@ -16,6 +16,7 @@ from agent_memory.procedures.records import TOOL, TOOL_FIELDS, decode_tool, tool
 from agent_memory.procedures.search_index import procedure_index_name
 from agent_memory.procedures.tool_calls.traces import ToolCall, clean, example_of, shape_of
 from agent_memory.storage.connection import Pipe, read, redis_errors
+from agent_memory.storage.erasures import ErasureGuard, guard_of
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
 from agent_memory.storage.search.filters import is_value, where
@@ -39,7 +40,9 @@ class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
         """With `redacts`, no secret of an argument or an error is kept."""
         self._client = client
+        self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
+        self._erasures = ErasureGuard(client, keys)
         self._index = procedure_index_name(keys, spec)
         self._redacts = redacts
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
@@ -62,7 +65,8 @@ class ToolStore:
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
         """Counts a call; what is known of its tool then."""
         key, arguments = self.call_arguments(scope, owner, call, at)
-        await self._write(tool=key, call=arguments)
+        guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
+        await self._write(tool=key, guard=guard, call=arguments)
         values = (await read(self._client, lambda pipe: pipe.hmget(key, *TOOL_FIELDS)))[0]
         return decode_tool({name.encode(): value for name, value in zip(TOOL_FIELDS, values, strict=True) if value is not None})
 
@@ -93,6 +97,7 @@ class ToolStore:
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
             name: fields[name] for name in TOOL_FIELDS if name != "d" and name in fields
         }
+        await self._erasures.require_none(scope.tenant, owner.namespace, owner.user_id, owner.agent_id)
         with redis_errors():
             if not await self._client.hsetnx(key, "d", values["d"]):
                 return False

@@ -1,11 +1,13 @@
 #!lua
 -- Merges a patch into a session's data, or replaces it.
 -- KEYS: meta
--- ARGV: if_match?, merge: flag, json
+-- ARGV: guard: json, if_match?, merge: flag, json
 -- -> {"ok", version} | {"mismatch", version} | {"missing"}
 local clock = require("storage/clock")
+local erasures = require("storage/erasures")
 local merge_patch = require("sessions/merge_patch")
-local session = redis.call('HMGET', meta, 'v', 'data')
+local session = redis.call('HMGET', meta, 'v', 'data', 'ag')
+erasures.refuse(guard, session[3])
 local version, data = session[1], session[2]
 if not version then return {'missing'} end
 if if_match and if_match ~= '*' and if_match ~= version then return {'mismatch', version} end

@@ -20,19 +20,21 @@
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
--- ARGV: fed_back: flag, updated_at?, fields: json, new_messages...
+-- ARGV: fed_back: flag, updated_at?, guard: json, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "",
 --     [position, JSON of what stood beside its text and stays…]},
 --    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"reused", positions…}, {"taken", position among those to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")
+local erasures = require("storage/erasures")
 local owners = require("memories/owners")
 local own_memories = require("sessions/own_memories")
 local ending = require("sessions/ending")
 local put = mode == 'put'
 local now = clock.us_text()
 local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'cw', 'mx', 'ag')
+erasures.refuse(guard, stored[9])
 local exists, epoch, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras, agent = unpack(stored, 1, 9)
 
 -- Whether the session names an agent that its writer, who is limited to some, does not reach.

@@ -2,8 +2,10 @@
 -- Brings a change back, unless there is one of its id. `at`: µs of its time; `mids`: its memories, with blanks between; `fields`: fields and
 -- values, of which the first is its tenant.
 -- KEYS: change
--- ARGV: root, id, at, mids, fields...
+-- ARGV: root, id, at, mids, guard: json, fields...
 -- -> 1 brought back, 0 it is here, -1 something else stands here
+local erasures = require("storage/erasures")
+erasures.refuse(guard)
 local known = redis.call('HMGET', change, 't', 'ms')
 if known[1] then return known[1] == ARGV[fields_at + 1] and known[2] == mids and 0 or -1 end
 redis.call('HSET', change, 'ms', mids, unpack(ARGV, fields_at))

@@ -6,7 +6,7 @@
 --                 of its words), versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…], evidence: [field, JSON…]}…]
 --   values        fields and values of hashes, and vectors; items count from 0 among them
 -- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, vector_field, tombstone_seconds, items: json, values...
+-- ARGV: root, vector_field, tombstone_seconds, guard: json, items: json, values...
 -- -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current),
 --    "twin <mid>" (a memory of its words is current)
 local clock = require("storage/clock")
@@ -17,6 +17,7 @@ local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
 local sayings = require("memories/sayings")
 local owners = require("memories/owners")
+local erasures = require("storage/erasures")
 local function objection(item)
   local owner = owners.owner_of(item.mid)
   if owner and owner ~= item.owner then return 'other' end
@@ -89,6 +90,17 @@ local function restore(item)
   for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end
   for i = 1, #item.evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. item.mid, item.evidence[i], item.evidence[i + 1]) end
   sayings.refresh(item.mid)
+end
+local function refuse_document(document)
+  local owner, first = {}, values_at + document.fields
+  for i = first, first + document.count - 1, 2 do owner[ARGV[i]] = ARGV[i + 1] end
+  erasures.raise(erasures.objection(guard, owner.t, owner))
+end
+if erasures.is_active(guard) then
+  for _, item in ipairs(items) do
+    if item.fields then refuse_document(item) end
+    for _, version in ipairs(item.versions) do refuse_document(version) end
+  end
 end
 local states, wrote = {}, false
 for _, item in ipairs(items) do

@@ -1,9 +1,11 @@
 #!lua
 -- Stores partitions of a view that is still there. `partitions`: fields and values.
 -- KEYS: views, partitions_key
--- ARGV: view_id, partitions...
+-- ARGV: view_id, guards: json, partitions...
 -- -> 1, or 0 when the view is gone
 local chunks = require("storage/chunks")
+local erasures = require("storage/erasures")
+for _, guard in ipairs(guards) do erasures.refuse(guard) end
 if redis.call('HEXISTS', views, view_id) == 0 then return 0 end
 local items = {}
 for i = partitions_at, #ARGV do items[#items + 1] = ARGV[i] end

@@ -24,12 +24,14 @@ from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.profile.follower import ProfileFollower
+from agent_memory.storage import scripts
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.section import TIMELINE_HEADING
 from agent_memory.timeline.store import TimelineOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.order_runner import carry_out
+from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
@@ -78,6 +80,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     patch = pytest.MonkeyPatch()
     patch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
     patch.setattr(mcp_tools, "MAX_WAIT_SECONDS", 0.0)
+    patch.setattr(scripts, "_ERASURE_SECONDS", 0.0)
     key = await guarded.key("victim", "admin", description=MARK)
     victim = guarded.client(key["token"])
     _ok(await victim.put("/v1/working-memory/waiting", params=WHERE, json={"messages": [{"role": "user", "content": f"{MARK} waits"}]}))
@@ -141,8 +144,18 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
             await promote_session(guarded.runtime, sid.decode())
 
 
+async def _carry_out_erasures(guarded: Guarded) -> None:
+    """What was ordered to be erased: until then nothing is written for whom it names."""
+    outbox = guarded.runtime.outbox
+    while claims := (await outbox.claim_kind(DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
+        for claim in claims:
+            await erase(guarded.runtime, claim.member)
+            assert await outbox.end_claim(DueKind.DELETION, claim)
+
+
 async def _state(field: Field) -> list[Any]:
     """Everything of the victim's that an attacker could change, when workers have done what the attacks left them to do."""
+    await _carry_out_erasures(field.guarded)
     await _store_what_sessions_hold(field.guarded)
     v = field.victim
     hers = {"text": "", "user_id": {"eq": "ana"}, "namespace": {"eq": "work"}, "limit": 100}

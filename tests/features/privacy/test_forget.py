@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput, NotFound
+from agent_memory.core.errors import BadInput, IdTaken, NotFound
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import Add, ChangeOrigin, MemoryCommits, Supersede, Update
 from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import Fence, MemoryStore
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.sessions.service import SessionService
@@ -394,3 +395,34 @@ async def test_an_undo_brings_the_summary_back(rig: Rig) -> None:
     assert answer.receipt_id is not None
     await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
     assert (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session.context == before
+
+
+async def test_a_forgotten_id_stays_its_owners_until_the_undo_is_over(rig: Rig) -> None:
+    """Taken by somebody else, it would take the undo with it."""
+    await rig.rt[MemoryService].store(SCOPE, [record("User is allergic to peanuts", "mine", user_id="ana")])
+    answer = await forget(rig, None, ids=["mine"])
+    theirs = record("Bob's boat", "mine", user_id="bob")
+    with pytest.raises(IdTaken):
+        await rig.rt[MemoryService].store(SCOPE, [theirs])
+    assert answer.receipt_id is not None
+    assert (await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)).restored == {"memories": 1, "messages": 0, "kept_newer": 0}
+    answer = await forget(rig, None, ids=["mine"])
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ana", None))
+    await rig.work(DueKind.DELETION)
+    assert not any(key.startswith(("fo:", "fg")) for key in await rig.raw_keys())
+    await rig.rt[MemoryService].store(SCOPE, [theirs])
+
+
+@pytest.mark.parametrize("erased", [Erasure(SCOPE.tenant, None, "ana", "s"), Erasure(SCOPE.tenant, None, None, None, "coach")])
+async def test_an_undo_brings_back_nothing_of_an_erased_session_or_agent(rig: Rig, erased: Erasure) -> None:
+    await rig.rt[MemoryService].store(SCOPE, [record("Ana rows at dawn", "gone", user_id="ana", session_id="s", agent_id="coach")])
+    await rig.rt[MemoryService].store(SCOPE, [record("Ana likes tea", "kept", user_id="ana")])
+    gone, kept = await forget(rig, None, ids=["gone"]), await forget(rig, None, ids=["kept"])
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, erased)
+    await rig.work(DueKind.DELETION)
+    assert gone.receipt_id is not None
+    assert kept.receipt_id is not None
+    with pytest.raises(NotFound):
+        await rig.rt[ForgetService].undo(SCOPE, gone.receipt_id)
+    assert (await rig.rt[ForgetService].undo(SCOPE, kept.receipt_id)).restored["memories"] == 1
+    assert await texts(rig) == ["Ana likes tea"]

@@ -148,8 +148,10 @@ def test_arguments_come_in_the_order_of_their_declaration_whatever_is_none() -> 
     call = load("storage/due_begin").command("EVALSHA", "x", None, arguments)
     assert call == ["EVALSHA", "x", 4, "d", "t", "r", "x", 5, 8, "", "m", 7]
     session = Keys().session("s")
-    call = load("sessions/session_data").command("EVALSHA", "x", session, {"if_match": None, "merge": True, "json": "{}"})
-    assert call == ["EVALSHA", "x", 1, session.meta, "\0", 1, "{}"]
+    call = load("sessions/session_data").command(
+        "EVALSHA", "x", session, {"guard": {"root": "r"}, "if_match": None, "merge": True, "json": "{}"}
+    )
+    assert call == ["EVALSHA", "x", 1, session.meta, b'{"root":"r"}', "\0", 1, "{}"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""Erasing: everything that an order to delete names goes, sessions first, so that their pending work cannot bring anything back."""
+"""Erasing: everything that an order to delete names goes, sessions first, so that their pending work cannot bring anything back.
+
+While the order is not done, nothing is written for whom it names (`storage/erasures.py`). After its last step everything is looked at once
+more, until nothing is found.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ from collections import Counter
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tokens import TokenService
-from agent_memory.core.feature import AgentEraser, AgentOwner, Owner, SessionEraser
-from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.errors import AgentMemoryError
+from agent_memory.core.feature import AgentEraser, AgentOwner, Eraser, Owner, SessionEraser
+from agent_memory.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.privacy.surviving_evidence import hand_on
 from agent_memory.privacy.traces import TraceStore, may_name_agent, may_name_user
@@ -18,8 +22,14 @@ from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.store import SessionEpoch, SessionStore
 from agent_memory_client.models import PurgeRequest
 from agent_memory_worker.privacy.purge import purge_source
+from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
 _PAGE = 100
+_MOST_ROUNDS = 20
+
+
+class _OrderEnded(Exception):
+    """The order was carried out by another worker, or was given anew: what is here now is not meant by it."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
@@ -31,91 +41,148 @@ async def erase(runtime: Runtime, name: str) -> int:
     order = await runtime[ErasureStore].load(name)
     if order is None:
         return 0
-    scope = scope_of_work(order.what.tenant)
-    counts: Counter[str] = Counter()
-    if order.what.agent_id is not None:
-        return await _erase_agent(runtime, scope, order, order.what.agent_id)
-    while sessions := await _sessions(runtime, scope, order):
-        if not await runtime[ErasureStore].stands(order):
-            return counts.total()
-        counts["sessions"] += sum([await runtime[SessionStore].delete_life(scope, life) for life in sessions])
-    while records := await runtime[ErasureStore].page(scope, order.what):
-        if not await runtime[ErasureStore].stands(order):
-            return counts.total()
-        await hand_on(runtime.services, scope, order.what, records)
-        counts["memories"] += sum(await runtime[MemoryStore].drop_records(scope, records))
-    if order.what.session_id is not None:
-        await runtime[TraceStore].forget_evidence(scope, order.what)
-        counts += await _erase_session(runtime, scope, SessionRef(order.what.session_id, order.what.namespace, order.what.user_id))
-    counts["versions"] += await runtime[TraceStore].forget_past(scope, order.what)
-    await runtime[TraceStore].forget_claims(scope)
-    if order.what.session_id is None and order.what.user_id is not None:
-        for eraser in runtime.services.erasers:
-            counts += await eraser.erase_owner(scope, Owner(order.what.namespace, order.what.user_id))
-        if order.what.namespace is None:
-            await _forget_traces(runtime, scope, order.what.user_id, counts)
-        await runtime[TraceStore].rewrite_log()
-    await runtime[ErasureStore].leave_receipt(order, +counts)
-    return counts.total()
+    erasing = _Erasing(runtime, scope_of_work(order.what.tenant), order)
+    with carrying_out(Work(waits=False, erases=True)):
+        try:
+            await erasing.carry_out()
+        except _OrderEnded:
+            return erasing.counts.total()
+    await runtime[ErasureStore].leave_receipt(order, +erasing.counts | erasing.unreadable.counts, erasing.unreadable.note)
+    return erasing.counts.total()
 
 
-async def _erase_session(runtime: Runtime, scope: Scope, session: SessionRef) -> Counter[str]:
-    """What features made of a session."""
-    counts: Counter[str] = Counter()
-    for eraser in runtime.services.erasers:
-        if isinstance(eraser, SessionEraser):
-            counts += await eraser.erase_session(scope, session)
-    return counts
+class _Erasing:
+    """One run of an order. What cannot be read stops nothing: it goes unread, or stays, and is named by the operation."""
 
+    def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
+        self._runtime = runtime
+        self._scope = scope
+        self._order = order
+        self._what = order.what
+        self.counts: Counter[str] = Counter()
+        self.unreadable = UnreadableRecords()
+        self._failure: Exception | None = None
 
-async def _erase_agent(runtime: Runtime, scope: Scope, order: ErasureOrder, agent_id: str) -> int:
-    """Everything of an agent: its sessions with what was said there, what bears its name, and what features keep of it."""
-    namespace = order.what.namespace
-    counts: Counter[str] = Counter()
-    async for refs in runtime[AgentSessions].pages(scope, namespace, agent_id):
-        for ref in refs:
-            if not await runtime[ErasureStore].stands(order):
-                return counts.total()
-            # An order of its own: when the session is gone, nothing else says that its memories were to go.
-            erasure = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
-            mark = await runtime[ErasureOrders].order_erasure(scope, erasure)
-            await erase(runtime, mark.member)
-            counts["sessions"] += 1
-    if not await runtime[ErasureStore].stands(order):
-        return counts.total()
-    purged, _ = await purge_source(runtime, scope, PurgeRequest(agent_id=agent_id), (namespace, None))
-    counts += Counter(memories=purged["matched"] + purged["inferred"], messages=purged["messages"])
-    counts["versions"] += await runtime[TraceStore].forget_past(scope, order.what)
-    await runtime[TraceStore].forget_claims(scope)
-    for eraser in runtime.services.erasers:
-        if isinstance(eraser, AgentEraser):
-            counts += await eraser.erase_agent(scope, AgentOwner(namespace, agent_id))
-    if namespace is None:
-        counts["keys"] += await runtime[TokenService].forget_agent(scope.tenant, agent_id)
-        counts["orders"] += await runtime[TraceStore].forget_orders(scope, lambda kept: may_name_agent(kept, agent_id))
-        counts["answers"] += await runtime[TraceStore].forget_answers(agent_id)
-    await runtime[TraceStore].rewrite_log()
-    await runtime[ErasureStore].leave_receipt(order, +counts)
-    return counts.total()
+    async def carry_out(self) -> None:
+        """Looks until nothing is found; what names a user or agent elsewhere goes before the last look."""
+        await self._round()
+        await self._erase_traces()
+        for _ in range(_MOST_ROUNDS):
+            if not await self._round():
+                break
+        if self._failure is not None:
+            raise self._failure
 
+    async def _round(self) -> int:
+        """Deletes all that is there; returns how much that was."""
+        if self._what.agent_id is not None:
+            found = await self._erase_agent_sessions(self._what.agent_id)
+            found += await self._purge_agent(self._what.agent_id)
+        else:
+            found = await self._erase_sessions() + await self._erase_memories()
+        if self._what.session_id is not None:
+            await self._runtime[TraceStore].forget_evidence(self._scope, self._what, self.unreadable.add)
+        found["versions"] += await self._runtime[TraceStore].forget_past(self._scope, self._what, self.unreadable.add)
+        await self._require_standing()
+        found += await self._run_erasers()
+        self.counts += found
+        return (+found).total()
 
-async def _sessions(runtime: Runtime, scope: Scope, order: ErasureOrder) -> list[SessionEpoch]:
-    """Some sessions that an order names, and those that have come to their end but left work behind; none when all are gone."""
-    what = order.what
-    if what.session_id is not None:
-        return await runtime[SessionStore].lives(
-            scope, [runtime[SessionStore].sid(scope, SessionRef(what.session_id, what.namespace, what.user_id))]
-        )
-    _, refs = await runtime[SessionStore].list(scope, what.namespace, what.user_id, 0, _PAGE)
-    lives = await runtime[SessionStore].lives(scope, [runtime[SessionStore].sid(scope, ref) for ref in refs])
-    if lives or what.user_id is None:
-        return lives
-    waiting = await runtime[SessionStore].lives(scope, await runtime[SessionStore].waiting(scope, what.user_id))
-    return [life for life in waiting if life.user_id == what.user_id and what.namespace in (None, life.namespace)]
+    async def _require_standing(self) -> None:
+        """Asked after a look, before what was seen is deleted. Raises _OrderEnded."""
+        if not await self._runtime[ErasureStore].stands(self._order):
+            raise _OrderEnded
 
+    async def _erase_sessions(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        while sessions := await self._sessions():
+            await self._require_standing()
+            counts["sessions"] += sum([await self._runtime[SessionStore].delete_life(self._scope, life) for life in sessions])
+        return counts
 
-async def _forget_traces(runtime: Runtime, scope: Scope, user_id: str, counts: Counter[str]) -> None:
-    counts["keys"] += await runtime[TokenService].forget_user(scope.tenant, user_id)
-    counts["orders"] += await runtime[TraceStore].forget_orders(scope, lambda order: may_name_user(order, user_id))
-    # Last: what a request was answered while this went on may be kept by now.
-    counts["answers"] += await runtime[TraceStore].forget_answers(user_id)
+    async def _erase_memories(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        while memories := await self._runtime[ErasureStore].page(self._scope, self._what):
+            await self._require_standing()
+            for memory in memories:
+                if memory.record is None:
+                    self.unreadable.add(f"m:{memory.name}")
+                else:
+                    with self.unreadable.passing_over(f"m:{memory.name}"):
+                        await hand_on(self._runtime.services, self._scope, self._what, [(memory.record, memory.version)])
+            counts["memories"] += await self._runtime[TraceStore].drop_memories(self._scope, memories)
+        return counts
+
+    async def _sessions(self) -> list[SessionEpoch]:
+        """Some sessions that the order names, and those that have come to their end but left work behind; none when all are gone."""
+        what, sessions = self._what, self._runtime[SessionStore]
+        if what.session_id is not None:
+            return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])
+        _, refs = await sessions.list(self._scope, what.namespace, what.user_id, 0, _PAGE)
+        lives = await sessions.lives(self._scope, [sessions.sid(self._scope, ref) for ref in refs])
+        if lives or what.user_id is None:
+            return lives
+        waiting = await sessions.lives(self._scope, await sessions.waiting(self._scope, what.user_id))
+        return [life for life in waiting if life.user_id == what.user_id and what.namespace in (None, life.namespace)]
+
+    async def _erase_agent_sessions(self, agent_id: str) -> Counter[str]:
+        """An agent's sessions with what was said there."""
+        counts: Counter[str] = Counter()
+        async for refs in self._runtime[AgentSessions].pages(self._scope, self._what.namespace, agent_id):
+            for ref in refs:
+                await self._require_standing()
+                # An order of its own: when the session is gone, nothing else says that its memories were to go.
+                erasure = Erasure(self._scope.tenant, ref.namespace, ref.user_id, ref.session_id)
+                mark = await self._runtime[ErasureOrders].order_erasure(self._scope, erasure)
+                await erase(self._runtime, mark.member)
+                counts["sessions"] += 1
+        return counts
+
+    async def _purge_agent(self, agent_id: str) -> Counter[str]:
+        """What bears an agent's name, with what was made of it alone."""
+        await self._require_standing()
+        where = (self._what.namespace, None)
+        purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
+        counts = Counter(memories=purged["matched"] + purged["inferred"], messages=purged["messages"])
+        return counts + await self._erase_memories()
+
+    async def _run_erasers(self) -> Counter[str]:
+        """What features keep of whom the order names."""
+        counts: Counter[str] = Counter()
+        for eraser in self._runtime.services.erasers:
+            try:
+                counts += await self._run_eraser(eraser)
+            except AgentMemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the rest is erased first, then the order fails with it
+                self._failure = error
+        return counts
+
+    async def _run_eraser(self, eraser: Eraser) -> Counter[str]:
+        what = self._what
+        if what.agent_id is not None:
+            owner = AgentOwner(what.namespace, what.agent_id)
+            return await eraser.erase_agent(self._scope, owner) if isinstance(eraser, AgentEraser) else Counter()
+        if what.session_id is not None:
+            session = SessionRef(what.session_id, what.namespace, what.user_id)
+            return await eraser.erase_session(self._scope, session) if isinstance(eraser, SessionEraser) else Counter()
+        return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
+
+    async def _erase_traces(self) -> None:
+        """What else names a user or an agent that goes from all namespaces: keys, orders, answers that were kept; and the log of Redis."""
+        traces, what, counts = self._runtime[TraceStore], self._what, self.counts
+        await traces.forget_claims(self._scope)
+        if what.session_id is not None:
+            return
+        if what.namespace is None and what.agent_id is not None:
+            agent_id = what.agent_id
+            counts["keys"] += await self._runtime[TokenService].forget_agent(self._scope.tenant, agent_id)
+            counts["orders"] += await traces.forget_orders(self._scope, lambda kept: may_name_agent(kept, agent_id))
+            counts["answers"] += await traces.forget_answers(agent_id)
+        elif what.namespace is None and what.user_id is not None:
+            user_id = what.user_id
+            counts["keys"] += await self._runtime[TokenService].forget_user(self._scope.tenant, user_id)
+            counts["orders"] += await traces.forget_orders(self._scope, lambda kept: may_name_user(kept, user_id))
+            # Last: what a request was answered while this went on may be kept by now.
+            counts["answers"] += await traces.forget_answers(user_id)
+        await traces.rewrite_log()

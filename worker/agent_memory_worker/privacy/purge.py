@@ -17,7 +17,7 @@ from agent_memory.core.errors import Conflict
 from agent_memory.core.feature import Group
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.privacy.lineage import LineageMemory, LineageStore
@@ -26,6 +26,7 @@ from agent_memory.privacy.purge_policy import PurgeVerdict, judge, made_of
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
 from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
+from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
 _MOST_ROUNDS = 20
 _BATCH = 100
@@ -39,9 +40,10 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
-    counts, named = await purge_source(runtime, scope, request_of(order), owner, dry=dry)
-    receipt = {name: counts[name] for name in _COUNTED}
-    await runtime[OrderStore].keep_receipt(order, receipt, named if dry else ())
+    unreadable = UnreadableRecords()
+    counts, named = await purge_source(runtime, scope, request_of(order), owner, unreadable, dry=dry)
+    receipt = {name: counts[name] for name in _COUNTED} | unreadable.counts
+    await runtime[OrderStore].keep_receipt(order, receipt, named if dry else (), note=unreadable.note)
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
             name: value for name in ("namespace", "user_id") if (value := order.arguments[name])
@@ -58,16 +60,25 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def purge_source(
-    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], *, dry: bool = False
+    runtime: Runtime,
+    scope: Scope,
+    request: PurgeRequest,
+    owner: tuple[str | None, str | None],
+    unreadable: UnreadableRecords,
+    *,
+    dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Deletes, or only counts, what comes from a source, of a namespace and user where given; the counts, and some of the memories' ids."""
+    """Deletes, or only counts, what comes from a source, of a namespace and user where given; the counts, and some of the memories' ids.
+
+    What cannot be read, so that nobody knows where it comes from, is left and noted.
+    """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
     said = SourceMessages(request)
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, request, selection, dry, said)
+        run = _Run(runtime, scope, request, selection, dry, said, unreadable)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
@@ -76,20 +87,30 @@ async def purge_source(
             break
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
-    counts += await strike(runtime, scope, request, owner, said, dry=dry)
+    counts += await strike(runtime, scope, request, owner, said, unreadable, dry=dry)
     return counts, named
 
 
 class _Run:
     """One look at everything, and what follows from it."""
 
-    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool, said: SourceMessages) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        scope: Scope,
+        source: PurgeRequest,
+        selection: Selection,
+        dry: bool,
+        said: SourceMessages,
+        unreadable: UnreadableRecords,
+    ) -> None:
         self._runtime = runtime
         self._scope = scope
         self._source = source
         self._selection = selection
         self._dry = dry
         self._said = said
+        self._unreadable = unreadable
         self.counts: Counter[str] = Counter()
         self.touched: set[Group] = set()
         self.named: list[str] = []
@@ -105,7 +126,8 @@ class _Run:
         async for verdict in self._verdicts(tainted):
             if not verdict.goes and not verdict.idle and verdict.memory.mid not in seen:
                 seen.add(verdict.memory.mid)
-                done = await self._mend(verdict) or done
+                with self._unreadable.passing_over(f"m:{verdict.memory.mid}"):
+                    done = await self._mend(verdict) or done
         for mids in reversed(rounds):
             for start in range(0, len(mids), _BATCH):
                 await self._remove(mids[start : start + _BATCH], tainted)
@@ -126,7 +148,7 @@ class _Run:
             tainted.update(fresh)
 
     async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[PurgeVerdict]:
-        async for page in self._runtime[LineageStore].pages(self._scope, self._selection):
+        async for page in self._runtime[LineageStore].pages(self._scope, self._selection, self._unreadable.add):
             for verdict in await self._judge_page(page, tainted):
                 yield verdict
 
@@ -134,9 +156,14 @@ class _Run:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
         loaded = dict(zip(names, await self._runtime[ChangeStore].load_changes(self._scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
-        return await asyncio.to_thread(
-            lambda: [judge(self._source, memory, tainted, changes[memory.mid], self._sources) for memory in page]
-        )
+        return await asyncio.to_thread(self._judge, page, tainted, changes)
+
+    def _judge(self, page: list[LineageMemory], tainted: Collection[str], changes: dict[str, list[StoredChange]]) -> list[PurgeVerdict]:
+        verdicts: list[PurgeVerdict] = []
+        for memory in page:
+            with self._unreadable.passing_over(f"m:{memory.mid}"):
+                verdicts.append(judge(self._source, memory, tainted, changes[memory.mid], self._sources))
+        return verdicts
 
     def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
@@ -151,8 +178,11 @@ class _Run:
         for change in await self._runtime[ChangeStore].load_changes(self._scope, names):
             if change is None or change.proposal is None or "record" not in change.proposal:
                 continue
-            record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
-            if made_of(self._source, record, tainted, self._sources):
+            is_made_of = False
+            with self._unreadable.passing_over(f"ch:{change.id}"):
+                record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
+                is_made_of = made_of(self._source, record, tainted, self._sources)
+            if is_made_of:
                 self.counts["proposals"] += 1
                 if not self._dry:
                     with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
@@ -181,7 +211,7 @@ class _Run:
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
         """Deletes those of the memories that still are what they were found to be."""
-        judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids), tainted)
+        judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids, self._unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
             self._note(verdict)

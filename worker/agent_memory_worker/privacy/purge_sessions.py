@@ -15,9 +15,11 @@ from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.store import SessionStore
 from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import MemoryRecord, PurgeRequest
+from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
 _PAGE = 100
 _ATTEMPTS = 20
+_NO_WORDS = "-"
 
 
 class SourceMessages:
@@ -42,7 +44,14 @@ class SourceMessages:
 
 
 async def strike(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, owner: tuple[str | None, str | None], said: SourceMessages, *, dry: bool
+    runtime: Runtime,
+    scope: Scope,
+    source: PurgeRequest,
+    owner: tuple[str | None, str | None],
+    said: SourceMessages,
+    unreadable: UnreadableRecords,
+    *,
+    dry: bool,
 ) -> Counter[str]:
     """Goes through the sessions of a place (namespace, user); counts struck `messages` and dropped `contexts`, or only counts (`dry`)."""
     counts: Counter[str] = Counter()
@@ -50,26 +59,34 @@ async def strike(
     while True:
         _, refs = await runtime[SessionStore].list(scope, *owner, offset, _PAGE)
         for ref in refs:
-            for _ in range(_ATTEMPTS):
-                state = await runtime[SessionStore].get(scope, ref)
-                if state is None:
-                    break
-                bad = [stored for stored in state.messages if _is_of(runtime, scope, source, ref, stored, said)]
-                drops = state.context is not None and _may_tell(source, state, bad, said.of(ref))
-                if not bad and not drops:
-                    break
-                seqs = [stored.seq for stored in bad]
-                if dry or await runtime[SessionStore].strike(scope, ref, state.epoch, state.fence, seqs, drop_context=drops):
-                    counts.update(messages=len(bad), contexts=int(drops))
-                    break
+            with unreadable.passing_over(f"w:{runtime[SessionStore].sid(scope, ref)}"):
+                counts += await _strike_session(runtime, scope, source, ref, said, dry=dry)
         if len(refs) < _PAGE:
             return counts
         offset += _PAGE
 
 
+async def _strike_session(
+    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, said: SourceMessages, *, dry: bool
+) -> Counter[str]:
+    for _ in range(_ATTEMPTS):
+        state = await runtime[SessionStore].get(scope, ref)
+        if state is None:
+            break
+        bad = [stored for stored in state.messages if _is_of(runtime, scope, source, ref, stored, said)]
+        drops = state.context is not None and _may_tell(source, state, bad, said.of(ref))
+        if not bad and not drops:
+            break
+        seqs = [stored.seq for stored in bad]
+        if dry or await runtime[SessionStore].strike(scope, ref, state.epoch, state.fence, seqs, drop_context=drops):
+            return Counter(messages=len(bad), contexts=int(drops))
+    return Counter()
+
+
 def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: SourceMessages) -> bool:
     """Whether a message is of the source: by what is known of it here, or because its memory was."""
-    if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, stored.message.content), None):
+    # A source is no matter of words, and a message may have none: a call of a tool, pictures.
+    if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
     return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in said.mids
 

@@ -18,16 +18,20 @@ local function remove(name)
     redis.call('DEL', root .. 'al:' .. name)
   end
 end
+local function names_of(mid)
+  local names = {}
+  for _, member in ipairs(redis.call('ZRANGE', root .. 'mh:' .. mid, 0, -1)) do
+    if string.sub(member, 1, 1) == 'a' then names[#names + 1] = string.sub(member, 2) end
+  end
+  return names
+end
 -- Makes the other names of a memory names of another one; calls `moved(name, digest)` for each.
 local function move_all(from, to, moved)
-  for _, member in ipairs(redis.call('ZRANGE', root .. 'mh:' .. from, 0, -1)) do
-    if string.sub(member, 1, 1) == 'a' then
-      local name = string.sub(member, 2)
-      local _, digest = target_of(name)
-      remove(name)
-      set(name, to, digest)
-      if moved then moved(name, digest) end
-    end
+  for _, name in ipairs(names_of(from)) do
+    local _, digest = target_of(name)
+    remove(name)
+    set(name, to, digest)
+    if moved then moved(name, digest) end
   end
 end
-return {target_of = target_of, set = set, remove = remove, move_all = move_all}
+return {target_of = target_of, names_of = names_of, set = set, remove = remove, move_all = move_all}

@@ -5,10 +5,12 @@ local function owner_in(key)
   local fields = redis.call('HMGET', key, 'ns', 'u', 'ag', 'n')
   return fields[4] and (fields[1] or '') .. ' ' .. (fields[2] or '') .. ' ' .. (fields[3] or '') or nil
 end
--- Of who has its memory, the memory that it is another name of, or what history keeps of it; nil when the id is free.
+-- An id that was forgotten by request stays its owner's while that can be undone.
+local function forgotten_owner(mid) return redis.call('GET', root .. 'fo:' .. mid) or nil end
+-- Of who has its memory, the memory that it is another name of, or what history or a receipt keeps of it; nil when the id is free.
 local function owner_of(mid, hops)
   local memory, over, alias, ledger = root .. 'm:' .. mid, root .. 'h:' .. mid, root .. 'al:' .. mid, root .. 'mh:' .. mid
-  if redis.call('EXISTS', memory, over, alias, ledger) == 0 then return nil end
+  if redis.call('EXISTS', memory, over, alias, ledger) == 0 then return forgotten_owner(mid) end
   local current = owner_in(memory) or owner_in(over)
   if current then return current end
   -- Whatever an import says: names that name each other in a circle are nobody's.
@@ -19,6 +21,6 @@ local function owner_of(mid, hops)
     owner = string.match(member, '^%d') and owner_in(over .. '.' .. member)
     if owner then return owner end
   end
-  return nil
+  return forgotten_owner(mid)
 end
 return {owner_of = owner_of}

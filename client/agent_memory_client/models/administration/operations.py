@@ -52,7 +52,7 @@ class OperationRecord(BaseModel):
     attempts: int = 0
     """How often it was tried without success."""
     reason: str | None = None
-    """Why the last try failed."""
+    """Why the last try failed; of an erasure or a purge that is done, which records it could not read."""
     due_at: Instant | None = None
     """When it is tried, or tried again."""
     namespace: str | None = None

@@ -45,7 +45,7 @@ class PurgeResponse(BaseModel):
     counts: dict[str, int] | None = None
     """What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`);
     memories that have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and
-    `summaries` that are gone, `messages` that were struck out of sessions, and their summaries (`contexts`). Null while
-    it is pending."""
+    `summaries` that are gone, `messages` that were struck out of sessions, and their summaries (`contexts`). Records
+    that could not be read stay, and are counted as `unreadable`; the operation names them. Null while it is pending."""
     memory_ids: list[str] | None = None
     """In a dry run, up to 100 memories that would go."""

@@ -1,0 +1,53 @@
+"""Records that an erasure or a purge cannot read: they never stop it, and its operation names them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from agent_memory.core.errors import AgentMemoryError
+
+log = logging.getLogger(__name__)
+
+_MOST_NAMED = 20
+
+
+class UnreadableRecords:
+    """Collects the names of keys that could not be read."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, name: str) -> None:
+        """Notes a key."""
+        if name not in self._names:
+            self._names[name] = None
+            log.error("a record cannot be read, and is left to whoever looks after this store: %s", name)
+
+    @contextmanager
+    def passing_over(self, name: str) -> Generator[None]:
+        """Goes on after what a record makes fail, and notes the record. An engine that is away is not the record's fault, and is raised."""
+        try:
+            yield
+        except AgentMemoryError:
+            raise
+        except Exception as error:
+            log.debug("%s: %s", name, error, exc_info=error)
+            self.add(name)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """As a receipt has it: nothing when all could be read."""
+        return {"unreadable": len(self._names)} if self._names else {}
+
+    @property
+    def note(self) -> str | None:
+        """What an operation says of them."""
+        if not self._names:
+            return None
+        more = f" and {len(self._names) - _MOST_NAMED} more" if len(self._names) > _MOST_NAMED else ""
+        return f"records that cannot be read: {', '.join(list(self._names)[:_MOST_NAMED])}{more}"
