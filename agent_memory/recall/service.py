@@ -209,6 +209,8 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
     if (query := plain_text(body.query)) != body.query:
         body = body.model_copy(update={"query": query})
     session = body.session
+    if session is None and body.long_term_search is None and body.user_id:
+        body = body.model_copy(update={"long_term_search": True})
     if session is not None and (body.user_id or body.namespace or body.agent_id):
         names = ("user_id", "namespace", "agent_id")
         for name in names:

@@ -20,6 +20,7 @@ from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.filters import FILTERS
 from agent_memory.text import terms
+from agent_memory.text.cleaning.context_blocks import context_blocks
 from agent_memory.text.injection import suspicion
 from agent_memory.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
@@ -52,6 +53,7 @@ class RecentMessages:
     def __init__(self, settings: Settings, keys: Keys) -> None:
         self._longterm = settings.longterm
         self._keys = keys
+        self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
         """Whose unpromoted messages a search may find: it names exactly one user, and filters by nothing but user and namespace."""
@@ -92,7 +94,7 @@ class RecentMessages:
         for ref, stored in _parse_recent(query, reply):
             if ref == here or (namespace is not None and ref.namespace != namespace):
                 continue
-            text = memorable(stored.message.content, stored.message.role)
+            text = memorable(self._context.outside(stored.message.content), stored.message.role)
             if text is None:
                 continue
             share = len(wanted.intersection(terms.terms(text))) / len(wanted)

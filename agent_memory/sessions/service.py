@@ -21,7 +21,6 @@ from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import from_micros, note_unreadable_dates
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.ids import is_repeatable, made_id
-from agent_memory.core.notices import add_notice
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
@@ -29,10 +28,11 @@ from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.annotations import check_annotations
 from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
-from agent_memory.sessions.message_ids import reuse_notices, with_distinct_ids
+from agent_memory.sessions.message_ids import with_distinct_ids
 from agent_memory.sessions.session_write import NewMessage, SessionWrite
 from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory.sessions.strategies import check_strategy
+from agent_memory.sessions.write_notices import notice_roles, stored_messages
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
 from agent_memory.text.prompt_marks import own_words
@@ -106,6 +106,7 @@ class SessionService:
         timed = self._check_times(body.messages)
         check_annotations(scope, body.messages)
         await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
+        notice_roles(body.messages)
         self._sizes.check_memories(body.memories)
         note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
         note_unreadable_dates(record.metadata for record in body.memories)
@@ -144,7 +145,7 @@ class SessionService:
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
-        stored = _stored(identified, messages)
+        stored = stored_messages(identified, messages)
         for position, beside in written.kept_beside:
             stored[position] = with_beside(stored[position], from_json(beside))
         session = {
@@ -182,6 +183,7 @@ class SessionService:
         check_annotations(scope, body.messages)
         await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
         note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
+        notice_roles(body.messages)
         await self._room(scope, body.messages)
         named = with_made_ids(body.messages)
         messages = await self._new(with_distinct_ids(named))
@@ -207,7 +209,7 @@ class SessionService:
             version=written.version,
             **self._percentages(written.tokens, True, body.model_name, body.context_window_max),
         )
-        return answer, _stored(named, messages)
+        return answer, stored_messages(named, messages)
 
     async def get(
         self,
@@ -432,14 +434,6 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 def _is_promoted(message: MemoryMessage) -> bool:
     """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
-
-
-def _stored(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
-    """The messages as they were written, some under other ids than they were named by: the answer says so."""
-    stored = [new.message for new in written]
-    for notice in reuse_notices(named, stored):
-        add_notice(notice)
-    return stored
 
 
 def _characters(messages: Sequence[MemoryMessage]) -> int:

@@ -39,6 +39,7 @@ from agent_memory.storage.search.indexes import session_index_name
 from agent_memory.storage.search.queries import search
 from agent_memory.storage.search.results import Hit
 from agent_memory.text.chat_messages import whole_window
+from agent_memory.text.cleaning.context_blocks import ContextBlocks
 from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 
 # Messages that stay in a journal after they were worked off, as context for those that follow.
@@ -78,6 +79,11 @@ class Journal:
     def complete(self) -> bool:
         """Whether `waiting` holds all that was written when it was read."""
         return self.start + len(self.waiting) >= self.end
+
+    def without(self, blocks: ContextBlocks) -> Journal:
+        """The journal as it is remembered: of its messages what stands outside of these blocks."""
+        before, waiting = [[_outside(stored, blocks) for stored in messages] for messages in (self.before, self.waiting)]
+        return replace(self, before=before, waiting=waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +388,13 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
     one_owner_each(placed)
+
+
+def _outside(stored: StoredMessage, blocks: ContextBlocks) -> StoredMessage:
+    content = stored.message.content
+    if (outside := blocks.outside(content)) is content:
+        return stored
+    return stored._replace(message=stored.message.model_copy(update={"content": outside}))
 
 
 def _identity(hit: Hit) -> dict[str, str]:

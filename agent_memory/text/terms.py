@@ -30,7 +30,7 @@ _INNER = re.compile(rf"[^\w\s'’{MARKS}]")
 _WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
 _APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
 _QUOTED = re.compile(r'"([^"]*)"')
-_EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
+EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
 # Accents, and the vowel signs of Arabic and Hebrew, which most leave out.
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]")
 # Chinese, Japanese and Korean; Thai, Lao, Burmese and Khmer.
@@ -124,7 +124,7 @@ def words(text: str) -> list[str]:
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
     """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
-    bare = chunk.strip(_EDGES)
+    bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word, and found as that.
         if bare.isalnum():

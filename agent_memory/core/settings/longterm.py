@@ -27,6 +27,15 @@ class LongTermSettings(Group):
         "REDACT_SECRETS",
         meaning="take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
     )
+    context_tags: str = setting(
+        "system-reminder,relevant-memories,task-notification,user-memories,recalled-memories,memory-context,mem0-context,supermemory-context,"
+        "environment-context,environment-details,environment-info,workspace-info,user-instructions,additional-data,project-layout,git-status,"
+        "open-and-recently-viewed-files,attached-files,editor-context,reminder-instructions,ide-opened-file,ide-selection,ide-diagnostics,"
+        "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
+        "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
+        "CONTEXT_TAGS",
+        meaning="tags of blocks that a harness puts into messages, with commas between them: what stands in such a block is not remembered",
+    )
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",

@@ -26,7 +26,7 @@ from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.languages.filler import has_content
+from agent_memory.text.languages.filler import has_content, holds_literal, literal_words
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
@@ -74,8 +74,8 @@ class MemoriesSection:
         if is_about_everything(text):
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
-        if text.strip() and not has_content(text):
-            # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
+        if text.strip() and not has_content(text) and not literal_words(text):
+            # Thanks, a sigh: whatever is nearest to it would be noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
@@ -103,6 +103,7 @@ class MemoriesSection:
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
         page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page = holding_literals(query, page)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
         page = await self._with_later_mentions(ask.scope, query, page, newest)
@@ -162,6 +163,15 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
     around it, is near what is asked."""
     said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
+
+
+def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Of the memories of a query that has nothing but names such as "C++", signs or single letters, those in which one of these stands."""
+    text = query.request.text or ""
+    if has_content(text):
+        return page
+    literals = literal_words(text)
+    return [memory for memory in page if any(holds_literal(memory.text, literal) for literal in literals)]
 
 
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:

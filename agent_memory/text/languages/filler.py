@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agent_memory.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.text.terms import EDGES, STOP_WORDS, fold
 
 # What is longer says something; so far a text is looked at.
 _MOST_CHARS = 20_000
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 _DIGITS = "0123456789"
+_GLUED = frozenset("+#")  # "C" is not "C++"
+_AS_EMOJI = "\ufe0f"
 _VOWELS = frozenset("aeiouy")
 _LATIN = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
@@ -118,6 +121,38 @@ def has_content(query: str) -> bool:
         # "Yes" and "me too" are answers, and ask for nothing.
         return False
     return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
+
+
+def literal_words(query: str) -> list[str]:
+    """What of a query without a word of content can still be looked for as it is spelled: "C++", "R", an emoji; not "ok" or "thanks!"."""
+    known = _vocabulary() | _answers() | STOP_WORDS
+    literals: list[str] = []
+    for chunk in query.split():
+        word = _spelled(chunk).strip(EDGES)
+        # Of single letters a capital is a name: the language R.
+        is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in known
+        if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
+            literals.append(word)
+    return literals
+
+
+def holds_literal(text: str, literal: str) -> bool:
+    """Whether a folded word stands in a text by itself, as it is spelled; signs may stand anywhere."""
+    folded, start = _spelled(text), -1
+    while (start := folded.find(literal, start + 1)) >= 0:
+        before, after = folded[:start][-1:], folded[start + len(literal) :][:1]
+        if not (literal[0].isalnum() and before.isalnum()) and not (literal[-1].isalnum() and (after.isalnum() or after in _GLUED)):
+            return True
+    return False
+
+
+def _spelled(text: str) -> str:
+    return fold(text).replace(_AS_EMOJI, "")
+
+
+def _is_sounded(word: str) -> bool:
+    """Whether a word is a noise of several letters: laughter, held letters, neighbouring keys."""
+    return len(word) > 1 and word.isalpha()
 
 
 def _words(text: str) -> list[str]:

@@ -255,3 +255,20 @@ async def test_a_fact_is_trusted_as_far_as_the_least_of_what_it_cites(
         answering(chat, monkeypatch, {"text": "Bakes bread", "messages": [1]})
         await rig.work()
         assert [(one.source_class, one.trust) for one in await facts(rig)] == [("user", 1.0), ("user", 0.7)]
+
+
+async def test_a_model_is_not_told_what_a_harness_put_into_a_message(
+    make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def structured(messages: Any, answer: Any, **__: Any) -> Any:
+        asked.append(messages[-1].content)
+        return answer.model_validate({"memories": []})
+
+    monkeypatch.setattr(chat, "structured", structured)
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", "<system-reminder>The user likes jazz</system-reminder>Anna lives in Oslo")
+        await rig.work()
+    assert ["Anna lives in Oslo" in text for text in asked] == [True]
+    assert "jazz" not in asked[0]

@@ -85,3 +85,9 @@ async def test_a_put_that_corrects_a_message_corrects_its_memory_and_keeps_the_v
     (memory,) = (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"]
     history = (await http.get(f"/v1/long-term-memory/{memory['id']}/history")).json()
     assert DENTIST in str(history)
+
+
+async def test_a_role_that_no_chat_api_has_is_named_in_notices(http: httpx.AsyncClient) -> None:
+    answered = await append(http, {"role": "robot", "content": "I rust"}, {"role": "assistant", "content": "Oil helps"})
+    assert ["'robot'" in notice for notice in answered["notices"]] == [True]
+    assert answered["notices"] == (await put(http, {"role": "robot", "content": "I rust"}))["notices"]

@@ -33,6 +33,7 @@ from agent_memory.privacy.forget.requests import asked_to_forget
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
+from agent_memory.text.cleaning.context_blocks import context_blocks
 from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.languages.questions import is_bare_question
@@ -61,6 +62,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
+        journal = journal.without(context_blocks(runtime.settings.longterm.context_tags))
         chat = runtime[TenantModels].chat(journal.tenant)
         assert chat is not None
         # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.

@@ -18,6 +18,7 @@ from agent_memory.privacy.forget.requests import ForgetRequests, asked_to_forget
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
+from agent_memory.text.cleaning.context_blocks import context_blocks
 from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.sessions.session_memories import store_own
@@ -37,6 +38,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
     while (journal := await runtime[SessionStore].journal(sid, "jp", _BATCH)) is not None:
         if not journal.waiting and not journal.own:
             break
+        journal = journal.without(context_blocks(longterm.context_tags))
         scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
         rules = await _rules_of(runtime, scope, journal)

@@ -1,0 +1,59 @@
+"""Blocks that a harness puts into a user's message, such as `<system-reminder>…</system-reminder>`: context, and nobody's words (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
+
+
+class ContextBlocks:
+    """Blocks by the names of their tags; case and the kind of hyphen (`-`, `_`) make no difference."""
+
+    def __init__(self, tags: str) -> None:
+        """`tags`: names, separated by commas."""
+        self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
+
+    def outside(self, text: str) -> str:
+        """The text without its blocks, those inside a block included. A tag that is never closed is text like any other."""
+        if "<" not in text or not (spans := self._spans(text)):
+            return text
+        kept: list[str] = []
+        end = 0
+        for start, until in sorted(spans):
+            if start >= end:
+                kept.append(text[end:start])
+            end = max(end, until)
+        return "".join([*kept, text[end:]]).strip()
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        opened: list[tuple[str, int]] = []
+        count: Counter[str] = Counter()
+        for tag in _TAG.finditer(text):
+            name = _normal(tag[2])
+            if name not in self._names:
+                continue
+            if (tag[3] or "").endswith("/"):
+                spans.append(tag.span())
+            elif not tag[1]:
+                opened.append((name, tag.start()))
+                count[name] += 1
+            elif count[name]:
+                while (last := opened.pop())[0] != name:
+                    count[last[0]] -= 1
+                count[name] -= 1
+                spans.append((last[1], tag.end()))
+        return spans
+
+
+@lru_cache(maxsize=8)
+def context_blocks(tags: str) -> ContextBlocks:
+    """The blocks of a setting."""
+    return ContextBlocks(tags)
+
+
+def _normal(name: str) -> str:
+    return name.lower().replace("_", "-")

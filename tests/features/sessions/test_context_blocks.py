@@ -1,0 +1,79 @@
+"""What a harness puts into a user's messages is context: it stays in the session, and is nobody's statement."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agent_memory.memories.search.service import SearchService
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.service import SessionService
+from agent_memory.text.cleaning.context_blocks import ContextBlocks
+from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, SearchRequest
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+BLOCKS = ContextBlocks("system-reminder,relevant-memories")
+FACT = "I bought a saxophone yesterday."
+JAZZ = "The user likes jazz (2025)"
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        (f"<relevant-memories>\n- {JAZZ}\n</relevant-memories>\n\n{FACT}", FACT),
+        (f"{FACT}\n<System_Reminder level='3'>{JAZZ}</system_reminder>", FACT),
+        (f"<system-reminder>a<relevant-memories>b</relevant-memories>c</system-reminder>{FACT}", FACT),
+        (f"<system-reminder>a</system-reminder>{FACT}<system-reminder>b</system-reminder>", FACT),
+        (f"<system-reminder/>{FACT}", FACT),
+        (f"<system-reminder>{JAZZ}</system-reminder>", ""),
+        (f"<system-reminder>\n{FACT}", f"<system-reminder>\n{FACT}"),
+        (f"What is <system-reminder>? {FACT}", f"What is <system-reminder>? {FACT}"),
+        (f"</system-reminder>{FACT}", f"</system-reminder>{FACT}"),
+        (f"<system-reminder> {FACT} <relevant-memories>b</relevant-memories>", f"<system-reminder> {FACT}"),
+        (f"<article>{FACT}</article> 1 < 2 > 0", f"<article>{FACT}</article> 1 < 2 > 0"),
+    ],
+)
+def test_only_closed_blocks_of_these_tags_are_context(text: str, outside: str) -> None:
+    assert BLOCKS.outside(text) == outside
+
+
+@pytest.mark.parametrize("part", ["<system-reminder>", "<system-reminder ", "<system-reminder></relevant-memories>", "<a", "</a>"])
+def test_hostile_tags_take_linear_time(part: str) -> None:
+    began = time.process_time()
+    BLOCKS.outside(part * (1_000_000 // len(part)))
+    assert time.process_time() - began < 5
+
+
+async def texts(rig: Rig) -> list[str]:
+    found = await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"user_id": {"eq": "ana"}}))
+    return sorted(memory.text for memory in found.memories)
+
+
+async def append(rig: Rig, *contents: str) -> None:
+    messages = [{"role": "user", "content": content} for content in contents]
+    await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "ana", "messages": messages}))
+
+
+async def test_the_content_of_a_block_stays_in_the_session_and_is_not_remembered(rig: Rig) -> None:
+    said = f"<relevant-memories>\n- {JAZZ}\n</relevant-memories>\n\n{FACT}"
+    await append(
+        rig, said, f"<task-notification>{JAZZ}</task-notification>", f"<system-reminder>{JAZZ} I live in Oslo.", "I moved to Bergen."
+    )
+    body = MemoryPromptRequest.model_validate(
+        {"query": "Who likes jazz or bought a saxophone?", "user_id": "ana", "long_term_search": True}
+    )
+    waiting = [memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or []]
+    assert FACT in waiting
+    assert said not in waiting
+    await rig.work()
+    assert await texts(rig) == sorted([FACT, f"<system-reminder>{JAZZ} I live in Oslo.", "I moved to Bergen."])
+    session = (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session
+    assert session.messages[0].content == said
+
+
+async def test_an_operator_names_the_tags(make_rig: MakeRig) -> None:
+    async with make_rig(None, CONTEXT_TAGS="my-context") as rig:
+        await append(rig, f"<my_context>{JAZZ}</my_context> {FACT}", "<system-reminder>I live in Oslo.</system-reminder>")
+        await rig.work()
+        assert await texts(rig) == sorted([FACT, "<system-reminder>I live in Oslo.</system-reminder>"])
