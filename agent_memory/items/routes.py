@@ -14,11 +14,11 @@ from agent_memory.items.service import ItemService, owner_of
 from agent_memory_client.models import (
     AckResponse,
     DeleteItem,
-    ExactName,
     GetItem,
     Item,
     ItemBatch,
     ItemBatchResults,
+    ItemKey,
     ItemPath,
     ItemPaths,
     ItemSearchResults,
@@ -30,7 +30,7 @@ from agent_memory_client.models import (
 router = operations("items")
 
 PathQuery = Annotated[ItemPath, Query(description="The labels of the namespace path, in order: `path=users&path=ada`.")]
-KeyQuery = Annotated[ExactName, Query(description="The item's key within the path.")]
+KeyQuery = Annotated[ItemKey, Query(description="The item's key within the path.")]
 
 
 @router.put("/v1/items", operation_id="put_item", response_model=AckResponse, responses=errors(409, 413, 415))

@@ -66,9 +66,13 @@ async def list_sessions(
     offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET, description="How many sessions to skip.")] = 0,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
+    identities: Annotated[bool, Query(description="Whether the answer also says whose each session is.")] = False,
 ) -> Response:
     """Lists the ids of the sessions; `total` counts all that match."""
-    return ModelResponse(await services[SessionService].list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset))
+    answer = await services[SessionService].list(
+        scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset, identities=identities
+    )
+    return ModelResponse(answer)
 
 
 @router.post(

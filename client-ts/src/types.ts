@@ -2321,12 +2321,24 @@ export interface SessionId {
   field?: "session_id";
 }
 
+/** A session's id, and whose it is. */
+export interface SessionIdentity {
+  /** The session's id. */
+  session_id: string;
+  /** The session's namespace; null for none. */
+  namespace?: string | null;
+  /** The session's user; null for nobody. */
+  user_id?: string | null;
+}
+
 /** A page of session ids; `total` counts all that match. */
 export interface SessionListResponse {
   /** The sessions' ids. */
   sessions: string[];
   /** How many sessions match, on all pages. */
   total: number;
+  /** Whose the sessions are, in the same order; only if the request asks for it. */
+  identities?: SessionIdentity[] | null;
 }
 
 /** How a session ended, and what was learned from it. */
@@ -3299,6 +3311,8 @@ export interface Operations {
       namespace?: string | null;
       /** The user whose data is meant. */
       user_id?: string | null;
+      /** Whether the answer also says whose each session is. */
+      identities?: boolean;
     };
     body: undefined;
     answer: SessionListResponse;

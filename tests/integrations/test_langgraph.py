@@ -27,7 +27,7 @@ from langgraph.store.memory import InMemoryStore
 from langmem import create_manage_memory_tool, create_search_memory_tool
 
 from agent_memory_client import MemoryClient
-from agent_memory_client.errors import MemoryUnavailableError
+from agent_memory_client.errors import MemoryUnavailableError, MemoryValidationError
 from agent_memory_client.integrations.langgraph import AgentMemoryStore
 from agent_memory_client.sync import SyncMemoryClient
 from tests.integrations.conftest import NOBODY, ModelServer
@@ -192,11 +192,23 @@ def test_hostile_names_are_names(store: AgentMemoryStore) -> None:
             store.put(bad, "k", {})
     with pytest.raises(InvalidNamespaceError):
         store.batch([GetOp(("a.b",), "k")])
-    for key in ("", "\x00", "\ud800", "x" * 2000):
+    for key in ("", "\x00", "\ud800", "x" * 2001):
         with pytest.raises(ValueError):
             store.put(("a",), key, {})
     with pytest.raises(ValueError):
         store.put(("a",), "k", {"no": object()})
+
+
+def test_tuples_are_lists_and_long_keys_are_keys(store: AgentMemoryStore) -> None:
+    key = "é" * 2000
+    store.put(("x",), key, {"pair": (1, (2, {"deep": ()}))})
+    item = store.get(("x",), key)
+    assert item is not None
+    assert item.value == {"pair": [1, [2, {"deep": []}]]}
+    store.delete(("x",), key)
+    assert store.get(("x",), key) is None
+    with pytest.raises(MemoryValidationError, match=r"value\.prices\.1: JSON has no nan"):
+        store.put(("x",), "k", {"prices": [1.0, float("nan")]})
 
 
 def test_an_unknown_operator_of_a_filter_is_a_value_error(store: AgentMemoryStore) -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
-from agent_memory_client._wire.requests import MessageWait, validation_error
+from agent_memory_client._wire.requests import MessageWait, checked, validation_error
 from agent_memory_client.errors import MemoryNotFoundError, MemoryUnavailableError, MemoryValidationError
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import (
@@ -85,22 +85,31 @@ class SessionMessages(EitherClient):
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
     ) -> None:
         super().__init__(client, user_id, namespace)
-        self.session_id = session_id
+        self.session_id = our_session_id(session_id)
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
-        """The messages, oldest first; with a limit the newest so many."""
+        """The messages, oldest first; with a limit exactly the newest so many, or all if there are fewer."""
+        messages: list[MemoryMessage] = []
         try:
-            return self._get(self.blocking, limit).messages
+            for asked in _windows(limit):
+                messages = self._get(self.blocking, asked).messages
+                if limit is not None and len(messages) >= limit:
+                    break
         except MemoryNotFoundError:
             return []
+        return _newest(messages, limit)
 
     async def aread(self, limit: int | None = None) -> list[MemoryMessage]:
         """As `read`."""
+        messages: list[MemoryMessage] = []
         try:
-            session = await self.awaited(lambda client: self._get(client, limit))
+            for asked in _windows(limit):
+                messages = (await self.awaited(lambda client, asked=asked: self._get(client, asked))).messages
+                if limit is not None and len(messages) >= limit:
+                    break
         except MemoryNotFoundError:
             return []
-        return session.messages
+        return _newest(messages, limit)
 
     def append(self, messages: Sequence[MemoryMessage]) -> None:
         """Adds messages at the end."""
@@ -152,7 +161,7 @@ class SessionMessages(EitherClient):
         return client.sessions.change_messages(self.session_id, change, **self.owner, context_window_max=NEVER_SUMMARIZED)
 
     def _put(self, client: Any, messages: Sequence[MemoryMessage]) -> Any:
-        session = WorkingMemory(session_id=self.session_id, messages=list(messages), **self.owner)
+        session = checked(WorkingMemory, session_id=self.session_id, messages=list(messages), **self.owner)
         return client.sessions.put(self.session_id, session, self.user_id, context_window_max=NEVER_SUMMARIZED)
 
     def keys(self) -> list[str]:
@@ -160,17 +169,24 @@ class SessionMessages(EitherClient):
         keys: list[str] = []
         while page := self._list(self.blocking, len(keys)).sessions:
             keys += page
-        return keys
+        return [their_session_id(key) for key in keys]
 
     async def akeys(self) -> list[str]:
         """As `keys`."""
         keys: list[str] = []
         while page := (await self.awaited(lambda client, keys=keys: self._list(client, len(keys)))).sessions:
             keys += page
-        return keys
+        return [their_session_id(key) for key in keys]
 
-    def _list(self, client: Any, offset: int) -> Any:
-        return client.sessions.list(100, offset, **self.owner)
+    async def aidentities(self) -> list[tuple[str | None, str]]:
+        """The user and the id of each session; of all users if there is none here."""
+        found: list[tuple[str | None, str]] = []
+        while page := (await self.awaited(lambda client, found=found: self._list(client, len(found), identities=True))).identities:
+            found += [(session.user_id, their_session_id(session.session_id)) for session in page]
+        return found
+
+    def _list(self, client: Any, offset: int, *, identities: bool = False) -> Any:
+        return client.sessions.list(100, offset, **self.owner, identities=identities)
 
 
 class Recall(EitherClient):
@@ -237,7 +253,7 @@ class Tools(EitherClient):
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
     ) -> None:
         super().__init__(client, user_id, namespace)
-        self.session_id = session_id
+        self.session_id = our_session_id(session_id)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         """What a tool answers the model. Never raises for what the model did wrong."""
@@ -297,6 +313,30 @@ def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
     """The framework's message that ours was made of; None for one that came another way."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
+
+
+def our_session_id(framework_id: str) -> str:
+    """A framework's id of a session as ours, which has no "/": the same, or one in which "/" and "%" are percent-encoded."""
+    if any(sign in framework_id for sign in ("/", "%2F", "%25")):
+        return framework_id.replace("%", "%25").replace("/", "%2F")
+    return framework_id
+
+
+def their_session_id(session_id: str) -> str:
+    """The framework's id of a session that `our_session_id` made ours of."""
+    return session_id.replace("%2F", "/").replace("%25", "%")
+
+
+def _windows(limit: int | None) -> list[int | None]:
+    """How many messages to ask for, one after the other, until there are `limit`.
+
+    The server leaves out answers of tools whose call is not among the newest messages.
+    """
+    return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []
+
+
+def _newest(messages: list[MemoryMessage], limit: int | None) -> list[MemoryMessage]:
+    return messages if limit is None else messages[-limit:] if limit > 0 else []
 
 
 def _parts(messages: Sequence[MemoryMessage]) -> list[Sequence[MemoryMessage]]:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agent_memory_client.errors import MemoryClientError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, our_id, our_message, raw_of, tool_call
+from agent_memory_client.integrations._shared import Recall, SessionMessages, our_message, raw_of, tool_call
 from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import ClientMemoryRecord, MemoryMessage
+from agent_memory_client.models import MemoryMessage, new_id
 from agent_memory_client.sync import SyncMemoryClient
 
 try:
@@ -24,7 +24,9 @@ try:
     from agentscope.message import Msg, TextBlock
     from agentscope.tool import ToolResponse
 except ImportError as error:
-    raise ImportError("the memories need agentscope 1.x: pip install 'agent-memory-api-client[agentscope]' 'agentscope<2'") from error
+    raise ImportError(
+        f"the memories need agentscope 1.x ({error}): pip install 'agent-memory-api-client[agentscope]' 'agentscope<2'"
+    ) from error
 
 MESSAGE = "agentscope_message"
 """The field of a message that holds AgentScope's message as it was added."""
@@ -52,14 +54,17 @@ class AgentMemoryMemory(MemoryBase):
         super().__init__()
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
-    async def add(self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, **kwargs: Any) -> None:
-        """Adds messages with marks; those that are there already change nothing."""
+    async def add(
+        self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, allow_duplicates: bool = False, **kwargs: Any
+    ) -> None:
+        """Adds messages with marks; those that are there already only with `allow_duplicates`."""
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
             # With other marks the server would take a known message for another one.
-            known = {message.id for message in await self._session.aread()}
-            await self._session.aappend([_our(message, named) for message in messages if our_id(message.id) not in known])
+            known = {_their_id(message) for message in await self._session.aread()}
+            added = [message for message in messages if allow_duplicates or message.id not in known]
+            await self._session.aappend([_our(message, named, again=message.id in known) for message in added])
 
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
@@ -77,8 +82,7 @@ class AgentMemoryMemory(MemoryBase):
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
         """Takes messages away by their ids, and returns how many those were."""
-        ids = set(map(our_id, msg_ids))
-        return await self._remove(lambda message: message.id in ids)
+        return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
         """Takes the messages with one of the marks away, and returns how many those were."""
@@ -90,9 +94,8 @@ class AgentMemoryMemory(MemoryBase):
         return len(await self._session.aread())
 
     async def clear(self) -> None:
-        """Takes all messages and the summary away; what became long-term memory of them stays."""
+        """Takes all messages away; the summary stays, as in AgentScope's own memories, and what became long-term memory."""
         await self._session.adelete()
-        await self.update_compressed_summary("")
 
     async def update_compressed_summary(self, summary: str) -> None:
         """Keeps a summary of the messages that AgentScope has marked as compressed."""
@@ -111,10 +114,11 @@ class AgentMemoryMemory(MemoryBase):
         Returns how many messages have changed.
         """
 
-        ids = None if msg_ids is None else set(map(our_id, msg_ids))
-
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
-            return [_marked(message, new_mark, old_mark) if ids is None or message.id in ids else message for message in messages]
+            return [
+                _marked(message, new_mark, old_mark) if msg_ids is None or _their_id(message) in msg_ids else message
+                for message in messages
+            ]
 
         before = await self._session.achange(change)
         return sum(old is not new for old, new in zip(before, change(before), strict=True))
@@ -156,9 +160,10 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._session = SessionMessages(client, session_id, user_id, namespace)
         self._recall = Recall(client, user_id, namespace)
 
-    async def record(self, msgs: list[Msg | None], **kwargs: Any) -> None:
+    async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
         """Remembers what was said in messages; those that are known already change nothing."""
-        messages = [_our(message, []) for message in msgs if message is not None]
+        given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
+        messages = [_our(message, []) for message in given if message is not None]
         await self._session.aappend(messages, wait="searchable")
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:
@@ -179,7 +184,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         """
         owner = {name: value for name, value in self._session.owner.items() if value is not None}
         try:
-            records = [ClientMemoryRecord(text=text, **owner) for text in content]
+            records = [{"text": text, **owner} for text in content]
             await self._session.awaited(lambda client: client.memories.create(records, wait=True))
         except (MemoryClientError, ValueError) as error:
             return _response(f"Error recording memory: {error}")
@@ -231,16 +236,22 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
     return message if changed == marks else message.model_copy(update={MARKS: changed})
 
 
-def _our(message: Msg, marks: Sequence[str]) -> MemoryMessage:
+def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
+    """`again`: the session has a message of that id, so ours gets one of its own."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")
     ]
     results = message.get_content_blocks("tool_result")
-    more: dict[str, Any] = {"id": message.id, "tool_calls": calls or None, "tool_call_id": results[0]["id"] if results else None}
+    message_id = new_id() if again else message.id
+    more: dict[str, Any] = {"id": message_id, "tool_calls": calls or None, "tool_call_id": results[0]["id"] if results else None}
     if marks:
         more[MARKS] = list(marks)
     return our_message("tool" if results else message.role, message.get_text_content() or "", (MESSAGE, raw), **more)
+
+
+def _their_id(message: MemoryMessage) -> str:
+    return str((raw_of(message, MESSAGE) or {}).get("id", message.id))
 
 
 def _their(message: MemoryMessage) -> Msg:

@@ -12,9 +12,9 @@ from typing import Any
 from uuid import uuid4
 
 from agent_memory_client.errors import MemoryNotFoundError
-from agent_memory_client.integrations._shared import EitherClient, Recall, SessionMessages, our_message, raw_of, tool_call
+from agent_memory_client.integrations._shared import EitherClient, Recall, SessionMessages, our_message, raw_of, their_session_id, tool_call
 from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import ClientMemoryRecord, DeleteItem, MemoryMessage, MemoryRecordResult, PutItem, SearchItems
+from agent_memory_client.models import DeleteItem, MemoryMessage, MemoryRecordResult, PutItem, SearchItems
 from agent_memory_client.sync import SyncMemoryClient
 
 try:
@@ -54,7 +54,7 @@ class AgentMemorySessionService(BaseSessionService):
         """A new session. Raises AlreadyExistsError for an id that the user has in this app."""
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
-        created, _ = await access.awaited(lambda client: client.sessions.get_or_create(session_id, user_id, app_name))
+        created, _ = await access.awaited(lambda client: client.sessions.get_or_create(access.session_id, user_id, app_name))
         if not created:
             raise AlreadyExistsError(f"Session with id {session_id} already exists.")
         await access.write_state(state or {})
@@ -67,27 +67,27 @@ class AgentMemorySessionService(BaseSessionService):
         access = _Access(self._client, app_name, user_id, session_id)
         recent = None if config is None else config.num_recent_events
         try:
-            stored = await access.awaited(lambda client: access.get(client, recent or (None if recent is None else 1)))
+            stored = await access.awaited(lambda client: access.get(client, 1))
         except MemoryNotFoundError:
             return None
-        events = [] if recent == 0 else [_their(message) for message in stored.messages]
+        events = [_their(message) for message in await access.aread(recent)]
         if config is not None and config.after_timestamp is not None:
-            events = [event for event in events if event.timestamp >= config.after_timestamp]
+            events = _after(events, config.after_timestamp)
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """A user's sessions without their events, the one written last at the end. Raises ValueError without a user."""
-        if user_id is None:
-            raise ValueError("sessions of the memory server are listed of one user: name a user_id")
+        """The sessions of a user, or of all users of the app, without their events; the one written last at the end."""
         sessions: list[Session] = []
-        for session_id in await SessionMessages(self._client, "-", user_id, app_name).akeys():
-            access = _Access(self._client, app_name, user_id, session_id)
+        for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
+            if owner is None:  # no session of ADK
+                continue
+            access = _Access(self._client, app_name, owner, session_id)
             try:
                 stored = await access.awaited(lambda client, access=access: access.get(client, 1))
             except MemoryNotFoundError:
                 continue
             sessions.append(await _session(access, stored, []))
-        return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.id)))
+        return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Takes a session and its state away; what became long-term memory of it stays."""
@@ -149,10 +149,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
         """Stores memories; one with the id of a stored one replaces it. The metadata are not kept."""
-        records = [
-            ClientMemoryRecord(text=_text(entry.content), user_id=user_id, namespace=app_name, **({"id": entry.id} if entry.id else {}))
-            for entry in memories
-        ]
+        records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
 
@@ -228,13 +225,19 @@ def _values(items: Sequence[Any]) -> dict[str, Any]:
 
 async def _session(access: _Access, stored: Any, events: list[Event]) -> Session:
     return Session(
-        id=access.session_id,
+        id=their_session_id(access.session_id),
         app_name=str(access.namespace),
         user_id=str(access.user_id),
         state=await access.read_state(),
         events=events,
         last_update_time=stored.updated_at.timestamp(),
     )
+
+
+def _after(events: list[Event], timestamp: float) -> list[Event]:
+    """The events behind the last one that is older, as ADK's own service has it."""
+    older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
+    return events[older[-1] + 1 :] if older else events
 
 
 def _our(event: Event) -> MemoryMessage:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
 from agent_memory_client.errors import MemoryNotFoundError
-from agent_memory_client.integrations._shared import our_message
+from agent_memory_client.integrations._shared import our_message, our_session_id
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MemoryMessage, MemoryRecordResults
 from agent_memory_client.sync import SyncMemoryClient
@@ -51,6 +51,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         namespace: str | None = None,
     ) -> None:
         self.session_id = session_id
+        self._session_id = our_session_id(session_id)
         self._client = client
         self._user_id = user_id
         self._namespace = namespace
@@ -60,7 +61,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         """All messages, oldest first."""
         try:
             session = _blocking(self._client).sessions.get(
-                self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
+                self._session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
             )
         except MemoryNotFoundError:
             return []
@@ -71,7 +72,9 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         if isinstance(self._client, SyncMemoryClient):
             return await asyncio.to_thread(lambda: self.messages)
         try:
-            session = await self._client.sessions.get(self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED)
+            session = await self._client.sessions.get(
+                self._session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
+            )
         except MemoryNotFoundError:
             return []
         return [_langchain_message(message) for message in session.messages]
@@ -81,7 +84,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         if messages:
             said = [_our_message(message) for message in messages]
             _blocking(self._client).sessions.append(
-                self.session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
+                self._session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
             )
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
@@ -91,19 +94,19 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         elif messages:
             said = [_our_message(message) for message in messages]
             await self._client.sessions.append(
-                self.session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
+                self._session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
             )
 
     def clear(self) -> None:
         """Takes all messages away; what became long-term memory of them stays."""
-        _blocking(self._client).sessions.delete(self.session_id, self._namespace, self._user_id)
+        _blocking(self._client).sessions.delete(self._session_id, self._namespace, self._user_id)
 
     async def aclear(self) -> None:
         """As `clear`."""
         if isinstance(self._client, SyncMemoryClient):
             await asyncio.to_thread(self.clear)
         else:
-            await self._client.sessions.delete(self.session_id, self._namespace, self._user_id)
+            await self._client.sessions.delete(self._session_id, self._namespace, self._user_id)
 
 
 class AgentMemoryRetriever(BaseRetriever):
@@ -187,7 +190,7 @@ def get_memory_tools(
     unknown = sorted(set(names) - set(definitions.BY_NAME))
     if unknown:
         raise ValueError(f"there is no tool {', '.join(unknown)}, there are {', '.join(definitions.BY_NAME)}")
-    return [_tool(memory_client, name, session_id, namespace, user_id) for name in names]
+    return [_tool(memory_client, name, our_session_id(session_id), namespace, user_id) for name in names]
 
 
 get_memory_tools_langchain = get_memory_tools

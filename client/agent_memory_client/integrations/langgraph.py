@@ -10,12 +10,14 @@ thing: use one of LangGraph's own (`langgraph-checkpoint-sqlite`, `langgraph-che
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from agent_memory_client._wire.requests import validation_error
+from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import (
     MAX_ITEM_OPERATIONS,
@@ -129,7 +131,8 @@ class AgentMemoryStore(BaseStore):
                 values = {"op": "delete", "path": op.namespace, "key": op.key}
             case PutOp():
                 index = self._index if op.index is None else op.index
-                values = {"op": "put", "path": op.namespace, "key": op.key, "value": dict(op.value), "index": index, "ttl_minutes": op.ttl}
+                value = _json(op.value, "value")
+                values = {"op": "put", "path": op.namespace, "key": op.key, "value": value, "index": index, "ttl_minutes": op.ttl}
             case SearchOp():
                 _check_operators(op.filter)
                 values = {"op": "search", **op._asdict(), "prefix": op.namespace_prefix}
@@ -148,6 +151,17 @@ def _request(values: dict[str, Any]) -> ItemOperation:
         return ItemBatch.model_validate({"operations": [plain]}).operations[0]
     except ValidationError as error:
         raise validation_error(error) from error
+
+
+def _json(value: Any, name: str) -> Any:
+    """A value as JSON has it: tuples are lists. Raises MemoryValidationError for a number that is none, by its name."""
+    if isinstance(value, Mapping):
+        return {key: _json(item, f"{name}.{key}") for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item, f"{name}.{position}") for position, item in enumerate(cast("Sequence[Any]", value))]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MemoryValidationError(f"{name}: JSON has no {value}: store null or a text instead")
+    return value
 
 
 def _check_operators(filters: Mapping[str, Any] | None) -> None:

@@ -30,8 +30,7 @@ class AgentMemorySession:
 
     Every item comes back as it went in, those of tools and reasoning among them. What was said is promoted to long-term memory as in any
     session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. Either client serves
-    every event loop. Calls raise the errors of `agent_memory_client.errors`; an id that no session can have (with `/`) is refused with a
-    MemoryValidationError.
+    every event loop. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(

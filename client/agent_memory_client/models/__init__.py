@@ -15,6 +15,7 @@ from agent_memory_client.models._types import (
     ExactName,
     Identifier,
     Instant,
+    ItemKey,
     JSONTypes,
     OptionalIdentifier,
     SessionIdentifier,
@@ -153,6 +154,7 @@ from agent_memory_client.models.views import (
 )
 from agent_memory_client.models.working import (
     HealthCheckResponse,
+    SessionIdentity,
     SessionListResponse,
     UpdateDataRequest,
     UpdateWorkingMemory,
@@ -240,6 +242,7 @@ __all__ = [
     "Item",
     "ItemBatch",
     "ItemBatchResults",
+    "ItemKey",
     "ItemOperation",
     "ItemPath",
     "ItemPaths",
@@ -290,6 +293,7 @@ __all__ = [
     "SearchScoreTypeEnum",
     "SessionId",
     "SessionIdentifier",
+    "SessionIdentity",
     "SessionListResponse",
     "SourceClass",
     "SummaryView",

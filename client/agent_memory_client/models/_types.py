@@ -32,6 +32,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from ulid import ULID
 
 MAX_ID_BYTES = 512
+MAX_ITEM_KEY_CHARS = 2_000
 MAX_ROLE_CHARS = 64
 MAX_TEXT_BYTES = 64 * 1024
 MAX_TAGS = 64
@@ -255,6 +256,9 @@ def _check_name(value: str) -> str:
 
 ExactName: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
 """A name that counts as it is spelt, not in NFC: not empty, at most 512 bytes."""
+
+ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Field(min_length=1)]
+"""The key of an item, as it is spelt: not empty, at most 2,000 characters."""
 
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 

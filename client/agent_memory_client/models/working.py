@@ -115,6 +115,17 @@ class WorkingMemoryRequest(BaseModel):
     """Accepted and not used: a prompt makes no memories."""
 
 
+class SessionIdentity(BaseModel):
+    """A session's id, and whose it is."""
+
+    session_id: str
+    """The session's id."""
+    namespace: str | None = None
+    """The session's namespace; null for none."""
+    user_id: str | None = None
+    """The session's user; null for nobody."""
+
+
 class SessionListResponse(BaseModel):
     """A page of session ids; `total` counts all that match."""
 
@@ -122,6 +133,8 @@ class SessionListResponse(BaseModel):
     """The sessions' ids."""
     total: int
     """How many sessions match, on all pages."""
+    identities: list[SessionIdentity] | None = Absent
+    """Whose the sessions are, in the same order; only if the request asks for it."""
 
 
 class HealthCheckResponse(BaseModel):

@@ -48,9 +48,17 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 class Sessions(Resource):
     """Reads and writes sessions. Without a namespace, model or window a call uses those of the client's config."""
 
-    async def list(self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None) -> SessionListResponse:
-        """A page of session ids (`limit` 1 to 100)."""
-        params = query(limit=limit, offset=offset, **self._scope(namespace, user_id))
+    async def list(
+        self,
+        limit: int = 20,
+        offset: int = 0,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        identities: bool = False,
+    ) -> SessionListResponse:
+        """A page of session ids (`limit` 1 to 100); with `identities` it also says whose each session is."""
+        params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
 
     async def get(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from importlib.metadata import requires
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +13,7 @@ from agentscope.formatter import OpenAIChatFormatter
 from agentscope.memory import InMemoryMemory
 from agentscope.message import Msg, TextBlock, ToolResultBlock, ToolUseBlock
 from agentscope.model import OpenAIChatModel
+from packaging.requirements import Requirement
 
 from agent_memory_client import MemoryClient
 from agent_memory_client.integrations.agentscope import AgentMemoryLongTermMemory, AgentMemoryMemory
@@ -97,8 +99,23 @@ async def test_marks_are_those_of_agentscope(client: MemoryClient) -> None:
         await ours.add(MESSAGES[4], marks=3)  # type: ignore[arg-type]
     again = AgentMemoryMemory(session, client, user_id=user)
     assert (await again.get_memory())[0].content == "So far."
-    await again.clear()
-    assert await again.get_memory() == []
+    for memory in (again, theirs):
+        await memory.add([MESSAGES[0], MESSAGES[0]], allow_duplicates=True)
+        await memory.add(MESSAGES[3], marks="z", allow_duplicates=True)
+    assert await again.size() == await theirs.size()
+    assert [each.id for each in await again.get_memory()][1:] == [each.id for each in await theirs.get_memory()][1:]
+    assert await again.delete([MESSAGES[0].id]) == await theirs.delete([MESSAGES[0].id])
+    for memory in (again, theirs):
+        await memory.clear()
+        assert [each.content for each in await memory.get_memory()] == ["So far."]
+        assert await memory.size() == 0
+
+
+def test_the_extra_brings_what_agentscope_imports() -> None:
+    required = [Requirement(each) for each in requires("agent-memory-api-client") or ()]
+    brought = {each.name: each for each in required if each.marker is not None and each.marker.evaluate({"extra": "agentscope"})}
+    assert {"agentscope", "mcp", "greenlet", "tqdm"} <= brought.keys()
+    assert "2.0" not in brought["mcp"].specifier, "its 1.x imports the first line of mcp"
 
 
 @pytest.mark.parametrize("blocking", [False, True])
@@ -109,6 +126,7 @@ async def test_what_is_recorded_is_retrieved(client: MemoryClient, *, blocking: 
     said = [Msg("user", "我喜欢吃蔬菜，但是不喜欢吃胡萝卜", "user"), None]
     await memory.record(said)
     await memory.record(said)
+    await memory.record(None)
     question = Msg("user", "我喜欢吃什么蔬菜", "user")
     assert await memory.retrieve(question) == said[0].content  # type: ignore[union-attr]
     assert await other.retrieve(question) == ""

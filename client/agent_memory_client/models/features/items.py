@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from agent_memory_client.models._types import MAX_ID_BYTES, AnyObject, ExactName, FreeText, Instant
+from agent_memory_client.models._types import MAX_ID_BYTES, AnyObject, ExactName, FreeText, Instant, ItemKey
 
 MAX_ITEM_OPERATIONS = 1000
 """Operations in one batch."""
 
 ItemPath: TypeAlias = Annotated[list[ExactName], Field(min_length=1, max_length=32)]
 """A namespace path: from 1 to 32 labels, each at most 512 bytes."""
+
 ItemPrefix: TypeAlias = Annotated[list[ExactName], Field(max_length=32)]
 """The beginning of a namespace path; empty for every path."""
 ItemIndex: TypeAlias = Literal[False] | Annotated[list[Annotated[FreeText, Field(max_length=MAX_ID_BYTES)]], Field(max_length=64)]
@@ -50,7 +51,7 @@ class PutItem(BaseModel):
     """Which operation this is, in a batch."""
     path: ItemPath
     """The namespace path to store it under."""
-    key: ExactName
+    key: ItemKey
     """Its key within the path."""
     value: AnyObject
     """The value: a JSON object."""
@@ -68,7 +69,7 @@ class GetItem(BaseModel):
     """Which operation this is, in a batch."""
     path: ItemPath
     """The namespace path that it is stored under."""
-    key: ExactName
+    key: ItemKey
     """Its key within the path."""
     refresh_ttl: bool = True
     """Whether reading it makes it stay for its time to live again."""
@@ -81,7 +82,7 @@ class DeleteItem(BaseModel):
     """Which operation this is, in a batch."""
     path: ItemPath
     """The namespace path that it is stored under."""
-    key: ExactName
+    key: ItemKey
     """Its key within the path."""
 
 
