@@ -27,6 +27,7 @@ MORE = {
 ARCHIVE = {"archival_memory_search", "conversation_search", "conversation_search_date"}
 OURS = {
     *("forget_memory", "core_memory_append", "core_memory_replace", "archival_memory_insert", *ARCHIVE),
+    *("memory_insert", "memory_replace", "memory_rethink", "memory_finish_edits"),
     *("get_profile", "get_timeline", "save_procedure", "search_procedures"),
 }
 """Tools that the archived server has not."""
@@ -68,7 +69,7 @@ def _type(wanted: str) -> str:
 def test_a_tool_says_what_it_may_do() -> None:
     reading = {name for name, tool in FOUND.items() if tool.annotations is not None and tool.annotations.read_only_hint}
     archived = {"get_current_datetime", "search_long_term_memory", "memory_prompt", "get_working_memory", "get_long_term_memory"}
-    assert reading == archived | ARCHIVE | {"get_profile", "get_timeline", "search_procedures"}
+    assert reading == archived | ARCHIVE | {"get_profile", "get_timeline", "search_procedures", "memory_finish_edits"}
 
 
 def test_all_tools_together_take_little_of_a_models_window() -> None:

@@ -108,6 +108,25 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
     refused = await session.error("core_memory_replace", label="human", old_content="Name Ada", new_content="x", **scope)
     assert "Nearest to it is line 1: Name: Ada" in refused
     assert "there are: human" in await session.error("core_memory_append", label="persona", content="x", **scope)
+    await letta_names(session, scope)
+
+
+async def letta_names(session: Session, scope: dict[str, str]) -> None:
+    """The tools of Letta, with its arguments; `section` is an older name of `label`."""
+
+    async def value(tool: str, **arguments: Any) -> str:
+        return (await session.call(tool, **arguments, **scope))["block"]["value"]
+
+    assert await value("memory_insert", label="human", new_str="Has a cat") == "Name: Ada\nRuns at dusk\nHas a cat"
+    assert await value("memory_insert", label="human", new_str="# Ada", insert_line=0) == "# Ada\nName: Ada\nRuns at dusk\nHas a cat"
+    assert await value("memory_insert", label="human", new_str="Lives in Oslo", insert_line=2) == (
+        "# Ada\nName: Ada\nLives in Oslo\nRuns at dusk\nHas a cat"
+    )
+    assert await value("memory_replace", label="human", old_str="\nHas a cat") == "# Ada\nName: Ada\nLives in Oslo\nRuns at dusk"
+    assert "Nearest to it is line" in await session.error("memory_replace", label="human", old_str="Lives at Oslo", new_str="x", **scope)
+    assert await value("memory_rethink", section="human", new_memory="Ada runs in Oslo") == "Ada runs in Oslo"
+    assert await value("core_memory_append", section="human", content="at dusk") == "Ada runs in Oslo\nat dusk"
+    assert await session.call("memory_finish_edits") == {"status": "ok"}
 
 
 async def archive(session: Session, server: Server, namespace: str) -> None:

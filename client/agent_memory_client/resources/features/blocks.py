@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, text_rule
@@ -153,14 +153,14 @@ class Blocks(Resource):
 class AppendArguments(BaseModel):
     """core_memory_append."""
 
-    label: Annotated[str, Field(min_length=1)]
+    label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     content: Annotated[str, Field(min_length=1)]
 
 
 class ReplaceArguments(BaseModel):
     """core_memory_replace."""
 
-    label: Annotated[str, Field(min_length=1)]
+    label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     old_content: Annotated[str, Field(min_length=1)]
     new_content: str
 
