@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.blocks.codec import StoredBlock
 from agent_memory.blocks.shown_blocks import choose_blocks
 from agent_memory.blocks.store import BlockStore, ShownBlock
+from agent_memory.core.clock import from_micros
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import memory_index_name
+from agent_memory.storage.search.queries import name_query, queue_search
+from agent_memory.storage.search.results import parse_hits
+from agent_memory.storage.search.syntax import all_of
 from agent_memory.text.prompt_marks import escape_headings, part_heading
+from agent_memory_client.models import SearchRequest
+from agent_memory_client.models.features.archive import ARCHIVED_TYPES, SAID_TYPES, archive_of, said_to
 
 _HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
+_COUNTS = "In the archive are {archived} memories (archival_memory_search), of conversations {said} messages (conversation_search)."
 
 
 class BlocksSection:
@@ -26,6 +36,7 @@ class BlocksSection:
     def __init__(self, store: BlockStore, keys: Keys, counter: TokenCounter) -> None:
         self._store = store
         self._keys = keys
+        self._index = memory_index_name(keys)
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
@@ -35,7 +46,21 @@ class BlocksSection:
         # The session knows its agent, where the request names none.
         asks_session = ask.session is not None and ask.reader.agent_id is None
         session = self._keys.session(self._keys.sid(ask.scope.tenant, ask.session)).meta if asks_session and ask.session else None
-        return BlockReads(self._store, self._counter, ask, session)
+        return BlockReads(self._store, self._counter, ask, session, self._index, _counted(ask))
+
+
+def _counted(ask: PromptAsk) -> Sequence[str]:
+    """The clauses of the reader's archive and conversations, where the request asks for their sizes."""
+    reader, options = ask.reader, ask.body.blocks
+    if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
+        return ()
+    namespace = {} if reader.namespace is None else {"namespace": {"eq": reader.namespace}}
+    current = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
+    whose = (
+        {"memory_type": ARCHIVED_TYPES, **archive_of(reader.user_id, reader.agent_id)},
+        {"memory_type": SAID_TYPES, **said_to(reader.user_id, reader.agent_id)},
+    )
+    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in whose]
 
 
 @dataclass(slots=True)
@@ -46,15 +71,25 @@ class BlockReads:
     counter: TokenCounter
     ask: PromptAsk
     session: str | None
+    index: str
+    counted: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One script brings all blocks."""
+        """One script brings all blocks; the counts are searches that return nothing else."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
-        return 1
+        for clause in self.counted:
+            queue_search(pipe, self.index, name_query(clause, 0, 0))
+        return 1 + len(self.counted)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
         """One block of each label."""
-        return BlocksContent(choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0])), self.counter)
+        shown = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
+        head = _HEAD
+        if self.counted and shown:
+            archived, said = (parse_hits(reply).total for reply in replies[1:])
+            edited = from_micros(max(block.block.updated for block in shown)).isoformat(timespec="seconds").replace("+00:00", "Z")
+            head = f"{_HEAD}\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', said=f'{said:,}')}"
+        return BlocksContent(shown, self.counter, head)
 
 
 @dataclass(slots=True)
@@ -63,14 +98,15 @@ class BlocksContent:
 
     shown: Sequence[ShownBlock]
     counter: TokenCounter
+    head: str = _HEAD
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
         """Those that fit into so many tokens whole, the most specific first; none is cut, for the agent would edit what it sees."""
         texts = {shown.block.label: block_text(shown.block, self.counter.count) for shown in self.shown}
         # A token is at least a byte.
-        if tokens is None or sum(len(text.encode()) for text in (_HEAD, *texts.values())) + PER_MESSAGE <= tokens:
-            return FittedBlocks(list(texts.values()), (), self.counter)
-        left = tokens - PER_MESSAGE - self.counter.count(_HEAD)
+        if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
+            return FittedBlocks(list(texts.values()), (), self.counter, self.head)
+        left = tokens - PER_MESSAGE - self.counter.count(self.head)
         left_out: list[str] = []
         for shown in sorted(self.shown, key=lambda shown: -shown.names.bit_count()):
             label = shown.block.label
@@ -80,7 +116,7 @@ class BlocksContent:
                 del texts[label]
             else:
                 left -= cost
-        return FittedBlocks(list(texts.values()), sorted(left_out), self.counter)
+        return FittedBlocks(list(texts.values()), sorted(left_out), self.counter, self.head)
 
 
 @dataclass(slots=True)
@@ -90,11 +126,12 @@ class FittedBlocks:
     texts: Sequence[str]
     left_out: Sequence[str]
     counter: TokenCounter
+    head: str = _HEAD
 
     @property
     def text(self) -> str:
         """All of them under their heading; "" for none."""
-        return "\n\n".join([_HEAD, *self.texts]) if self.texts else ""
+        return "\n\n".join([self.head, *self.texts]) if self.texts else ""
 
     def count_tokens(self) -> int:
         """How many tokens they take."""

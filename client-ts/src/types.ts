@@ -236,6 +236,12 @@ export interface BlockOwner {
   agent_id?: string | null;
 }
 
+/** What a prompt says of memory beside the blocks. */
+export interface BlocksInPrompt {
+  /** Whether it says when a block was last edited, and how many memories and messages can be searched beside the blocks. */
+  counts?: boolean;
+}
+
 /** A recorded change. `actor` is what did it; changes of one run share a `batch_id`. */
 export interface Change {
   /** The change's id: it is undone, approved or rejected by it. */
@@ -1277,6 +1283,8 @@ export interface MemoryPromptRequest {
   pinned?: PinnedInPrompt | null;
   /** How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given. */
   procedures?: ProcedurePromptOptions | null;
+  /** Says beside the memory blocks when one was last edited, and how many memories and messages can be searched; not when not given. */
+  blocks?: BlocksInPrompt | null;
 }
 
 /** Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search. */

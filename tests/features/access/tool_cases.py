@@ -64,6 +64,19 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose)
         for whose in (i.where, ANA, COACH, {"agent_id": "coach"})
     ],
+    "memory_insert": lambda i: [
+        _tool("memory_insert", label="human", new_str="secret tea is planted", **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": i.memory}, {"agent_id": "coach"})
+    ],
+    "memory_replace": lambda i: [
+        _tool("memory_replace", label="human", old_str="secret", new_str="planted", **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": "coach"})
+    ],
+    "memory_rethink": lambda i: [
+        _tool("memory_rethink", section="human", new_memory="secret tea is planted", **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": i.memory}, {"agent_id": "coach"})
+    ],
+    "memory_finish_edits": lambda i: [_tool("memory_finish_edits")],
     "archival_memory_insert": lambda i: [
         _tool("archival_memory_insert", content="secret tea is planted", tags=["ana"], **whose)
         for whose in (i.where, ANA, COACH, {"agent_id": i.memory}, {"agent_id": "coach"})

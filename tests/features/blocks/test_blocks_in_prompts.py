@@ -40,6 +40,24 @@ async def test_a_block_stands_first_with_its_label_its_description_and_how_full_
     assert (await api.prompt(**api.owner))[0] == first, "byte for byte"
 
 
+async def test_on_request_the_blocks_say_when_they_were_edited_and_how_much_can_be_searched(api: Api, server: httpx.AsyncClient) -> None:
+    whose = names()
+    owner = {name: whose[name] for name in ("user_id", "namespace")}
+    await api.of(**owner).put("human", "Name: Ada")
+    kinds = ["semantic", "episodic", "message", "message", "message"]
+    memories = [{"id": str(ULID()), "text": f"Fact {at}", "memory_type": kind, **owner} for at, kind in enumerate(kinds)]
+    memories += [{"id": str(ULID()), "text": "Not hers", "user_id": f"{whose['user_id']}x", "namespace": whose["namespace"]}]
+    (await server.post("/v1/long-term-memory/", json={"memories": memories})).raise_for_status()
+    updated = (await api.of(**owner).call("GET", "/human"))["updated_at"]
+    first = (await api.prompt(**owner, blocks={}))[0]
+    assert first == (
+        f"{HEAD}\nLast edit: {updated[:19]}Z. In the archive are 2 memories (archival_memory_search), of conversations 3 messages "
+        "(conversation_search).\n\n### human (9 of 2,000 characters)\nName: Ada"
+    )
+    for unasked in ({}, {"blocks": {"counts": False}}):
+        assert "Last edit" not in (await api.prompt(**owner, **unasked))[0]
+
+
 async def test_who_has_no_blocks_gets_the_prompt_of_ever(api: Api) -> None:
     assert not any("From memory: blocks" in text for text in await api.prompt(user_id="nobody", agent_id="none"))
     assert await api.prompt(long_term_search=False, session={"session_id": "none"}) == ["What?"]

@@ -24,23 +24,26 @@ SECTIONS: dict[str, Any] = {
     "timeline": {"tokens": 300},
     "pinned": {"tokens": 300},
     "procedures": {"limit": 1, "tokens": 300},
+    "blocks": {"counts": True},
 }
 SHOWN = {
     "profile": (part_heading("the user's profile"), RULE),
     "timeline": (part_heading("what happened to the user, by days"), EVENT),
     "pinned": (part_heading("pinned memories"), RULE),
     "procedures": ("- When:", QUERY),
+    "blocks": ("In the archive are ", "Name: Ada"),
 }
 """How each section's text begins, and what stands in it."""
 
 
-async def known(session: Session) -> dict[str, Any]:
+async def known(session: Session, server: Server) -> dict[str, Any]:
     """A user of whom there is something for each section; who asks for that user's prompt."""
     scope = {"user_id": "ada", "namespace": f"sections-{ULID()}"}
     event = {"text": EVENT, "memory_type": "episodic", "event_date": "2024-03-05T00:00:00Z"}
     memories = [{**memory, **scope} for memory in (event, {"text": RULE, "pinned": True})]
     await session.call("create_long_term_memories", memories=memories)
     await session.call("save_procedure", when_to_use=QUERY, steps=["Look into the diary."], **scope)
+    (await server.rest.put("/v1/blocks/human", params=scope, json={"value": "Name: Ada"})).raise_for_status()
     whose = {"user_id": {"eq": "ada"}, "namespace": {"eq": scope["namespace"]}}
 
     async def all_there() -> bool:
@@ -64,7 +67,7 @@ def shown(texts: list[str]) -> set[str]:
 async def test_each_section_is_shown_where_it_is_asked_for(server: Server) -> None:
     assert SHOWN.keys() == PromptOptions.model_fields.keys()
     async with over_http(f"{server.url}/mcp") as session:
-        whose = await known(session)
+        whose = await known(session, server)
         assert shown(await parts(session, **whose)) == set()
         for name, option in SECTIONS.items():
             assert shown(await parts(session, **whose, sections={name: option})) == {name}
@@ -73,7 +76,7 @@ async def test_each_section_is_shown_where_it_is_asked_for(server: Server) -> No
 
 async def test_they_are_those_of_rest(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
-        whose = await known(session)
+        whose = await known(session, server)
         told = await parts(session, **whose, sections=SECTIONS)
     body = {"query": QUERY, "long_term_search": whose, **{name: value["eq"] for name, value in whose.items()}, **SECTIONS}
     answer = await server.rest.post("/v1/memory/prompt", json=body)
@@ -84,7 +87,7 @@ async def test_they_are_those_of_rest(server: Server) -> None:
 
 async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
-        whose = await known(session)
+        whose = await known(session, server)
         assert shown(await parts(session, **whose, sections=json.dumps({"pinned": {"tokens": 100}}))) == {"pinned"}
         refused = await session.error("memory_prompt", query=QUERY, **whose, sections={"pinned": {"tokens": 9000}})
         assert refused.startswith("422: sections.pinned.tokens: "), refused

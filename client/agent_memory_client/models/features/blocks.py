@@ -23,6 +23,13 @@ BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
 """What an edit does: adds a line at the end, replaces one exact text, inserts a line, or writes the whole text anew."""
 
 
+class BlocksInPrompt(BaseModel):
+    """What a prompt says of memory beside the blocks."""
+
+    counts: bool = True
+    """Whether it says when a block was last edited, and how many memories and messages can be searched beside the blocks."""
+
+
 class BlockOwner(BaseModel):
     """Whose a block is: exactly the names that are given."""
 

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from pydantic import BaseModel, Field
 
+from agent_memory_client.models.features.blocks import BlocksInPrompt
 from agent_memory_client.models.features.pinned import PinnedInPrompt
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
 from agent_memory_client.models.features.profile import ProfileInPrompt
@@ -37,6 +38,11 @@ class PromptOptions(BaseModel):
         description="How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not "
         "given.",
     )
+    blocks: BlocksInPrompt | None = Field(
+        None,
+        description="Says beside the memory blocks when one was last edited, and how many memories and messages can be searched; not when "
+        "not given.",
+    )
 
 
 class PromptOptionArguments(TypedDict, total=False):
@@ -46,3 +52,4 @@ class PromptOptionArguments(TypedDict, total=False):
     timeline: dict[str, Any] | TimelineInPrompt | None
     pinned: dict[str, Any] | PinnedInPrompt | None
     procedures: dict[str, Any] | ProcedurePromptOptions | None
+    blocks: dict[str, Any] | BlocksInPrompt | None
