@@ -35,6 +35,7 @@ from agent_memory_client.models import (
     AppendMessagesRequest,
     AppendMessagesResponse,
     MessageStage,
+    SessionIdentity,
     SessionListResponse,
     UpdateDataRequest,
     UpdateWorkingMemory,
@@ -69,9 +70,12 @@ async def list_sessions(
     identities: Annotated[bool, Query(description="Whether the answer also says whose each session is.")] = False,
 ) -> Response:
     """Lists the ids of the sessions; `total` counts all that match."""
-    answer = await services[SessionService].list(
-        scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset, identities=identities
-    )
+    service = services[SessionService]
+    answer = await service.list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset)
+    if identities:
+        refs = await service.list_refs(scope, namespace, user_id, limit, offset)
+        whose = [SessionIdentity(session_id=ref.session_id, namespace=ref.namespace, user_id=ref.user_id) for ref in refs]
+        answer = answer.model_copy(update={"sessions": [ref.session_id for ref in refs], "identities": whose})
     return ModelResponse(answer)
 
 

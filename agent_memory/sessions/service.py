@@ -44,7 +44,6 @@ from agent_memory_client.models import (
     MemoryMessage,
     MemoryRecord,
     MemoryTypeEnum,
-    SessionIdentity,
     SessionListResponse,
     UpdateWorkingMemory,
     WorkingMemoryResponse,
@@ -268,20 +267,12 @@ class SessionService:
         return AckResponse(status="ok")
 
     async def list(
-        self,
-        scope: Scope,
-        *,
-        namespace: str | None = None,
-        user_id: str | None = None,
-        limit: int = 20,
-        offset: int = 0,
-        identities: bool = False,
+        self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> SessionListResponse:
-        """The ids of sessions, oldest first, and how many there are; with `identities` also whose they are."""
+        """The ids of sessions, oldest first, and how many there are."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
-        whose = [SessionIdentity(session_id=ref.session_id, namespace=ref.namespace, user_id=ref.user_id) for ref in refs]
-        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total, identities=whose if identities else None)
+        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
         """A page of sessions as `list` has it, each with its whole identity."""
