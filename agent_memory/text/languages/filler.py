@@ -140,7 +140,8 @@ def holds_literal(text: str, literal: str) -> bool:
     """Whether a folded word stands in a text by itself, as it is spelled; signs may stand anywhere."""
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
-        before, after = folded[:start][-1:], folded[start + len(literal) :][:1]
+        end = start + len(literal)
+        before, after = folded[max(start - 1, 0) : start], folded[end : end + 1]
         if not (literal[0].isalnum() and before.isalnum()) and not (literal[-1].isalnum() and (after.isalnum() or after in _GLUED)):
             return True
     return False

@@ -88,6 +88,9 @@ _GIVEN: dict[str, Any] = {
     "messages": (),
     "problem": UnusableAnswer("-"),
     "redacts": True,
+    "literal": "r",
+    "query_terms": frozenset({"x", "r"}),
+    "max_tokens": 100,
 }
 
 Reader = Callable[[str], object]
