@@ -41,12 +41,7 @@ class LongTermSettings(Group):
         "REVIEW_SUPERSESSIONS",
         meaning="facts from conversations that would end others are only proposed, until somebody approves them",
     )
-    forgotten_kept_days: float = setting(
-        30.0,
-        "FORGOTTEN_KEPT_DAYS",
-        meaning="what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
-        ge=0,
-    )
+    forgotten_kept_days: float = ending(30.0, "FORGOTTEN_KEPT_DAYS", ge=0)
     forget_undo_seconds: int = setting(
         86400,
         "FORGET_UNDO_SECONDS",

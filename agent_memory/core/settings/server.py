@@ -33,7 +33,7 @@ class ServerSettings(Group):
         ge=0,
     )
     shutdown_grace_seconds: int = ending(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
-    docs: bool = setting(True, "DOCS_ENABLED", meaning="whether `/docs` and `/openapi.json` are served")
+    docs: bool = ending(True, "DOCS_ENABLED")
     strict_fields: bool = setting(
         False, "STRICT_FIELDS", meaning="refuse requests with fields that are not known, instead of naming them in `X-Ignored-Fields`"
     )
