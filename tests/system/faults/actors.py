@@ -66,8 +66,8 @@ class ErasedActor(Actor):
 
     async def act(self) -> None:
         session = self.rng.choice(self.sessions)
-        options = {session.append: 10, session.put: 2, self._remember: 3, self._erase_user: 1, self._erase_session: 1}
-        options |= {self._forget: 2, self._undo: 1}
+        options = {session.append: 8, session.put: 2, self._remember: 6, self._erase_user: 2, self._erase_session: 2}
+        options |= {self._forget: 5, self._undo: 2}
         await self.choose({**options, session.read: 1} if session.alive else options)()
 
     async def _remember(self) -> None:

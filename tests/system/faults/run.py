@@ -70,7 +70,7 @@ class Plan:
     writers: int = 4
     keepers: int = 4
     keyed: int = 2
-    erased: int = 2
+    erased: int = 6
     editors: int = 2
     kills: int = 0
     """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
