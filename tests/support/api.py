@@ -164,7 +164,10 @@ _ANSWERS: dict[str, Callable[[], Any]] = {
     "working.put": session_answer,
     "working.get": session_answer,
     "working.patch_data": session_answer,
-    "working.append": lambda: AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7),
+    "working.append_messages": lambda: (
+        AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7),
+        [],
+    ),
     "working.delete": lambda: AckResponse(status="ok"),
     "working.list": lambda: SessionListResponse(sessions=["s1"], total=1),
     "longterm.create": lambda: AckResponse(status="ok"),

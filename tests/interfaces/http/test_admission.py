@@ -37,14 +37,14 @@ class Gate:
             await self.open.wait()
         finally:
             self.inside -= 1
-        return AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7)
+        return AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7), []
 
 
 @pytest.fixture
 async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[httpx.AsyncClient, Gate, Recorded]]:
     """The API with room for four, over a service that does not answer before the gate is opened."""
     gate, recorded = Gate(), Recorded()
-    recorded.answers["working.append"] = lambda: gate()
+    recorded.answers["working.append_messages"] = lambda: gate()
     app = create_app(make_settings(MAX_CONCURRENT_REQUESTS=_MOST), recorded.runtime)
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         yield http, gate, recorded
@@ -98,9 +98,9 @@ async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
         return (await http.post("/v1/working-memory/s1/messages", json=_BODY)).status_code == 200
 
     await wait_until(has_room, "room after the hang-ups")
-    recorded.answers["working.append"] = RuntimeError("broken")
+    recorded.answers["working.append_messages"] = RuntimeError("broken")
     assert {(await http.post("/v1/working-memory/s1/messages", json=_BODY)).status_code for _ in range(3 * _MOST)} == {500}
-    recorded.answers["working.append"] = lambda: gate()
+    recorded.answers["working.append_messages"] = lambda: gate()
     assert await has_room()
 
 

@@ -18,7 +18,7 @@ ROUTES: list[tuple[str, str, Any, str]] = [
     ("GET", "/v1/working-memory/s1", None, "working.get"),
     ("PUT", "/v1/working-memory/s1", {"messages": [MESSAGE]}, "working.put"),
     ("DELETE", "/v1/working-memory/s1", None, "working.delete"),
-    ("POST", "/v1/working-memory/s1/messages", {"messages": [MESSAGE]}, "working.append"),
+    ("POST", "/v1/working-memory/s1/messages", {"messages": [MESSAGE]}, "working.append_messages"),
     ("PATCH", "/v1/working-memory/s1/data", {"data": {"a": 1}}, "working.patch_data"),
     ("POST", "/v1/long-term-memory/", {"memories": [{"id": "m1", "text": "a fact"}]}, "longterm.create"),
     ("DELETE", "/v1/long-term-memory", None, "longterm.delete"),
