@@ -15,7 +15,7 @@ from redisvl.schema import IndexSchema
 
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
-from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGED_NAME
+from agent_memory.llm.local.weights import LATIN_ONLY
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.storage.cluster import BucketRedis, ensure_buckets
@@ -138,8 +138,8 @@ async def open_foundation(
         await watch.open()
         if watch.intact and begin:
             await _make_indexes(keys, schemas.values(), unguarded)
-        if models.embedder.model == PACKAGED_NAME and begin:
-            log.info("%s embeds texts: %s", PACKAGED_NAME, LATIN_ONLY)
+        if settings.models.embeds_latin_only and begin:
+            log.info("%s embeds texts: %s", models.embedder.model, LATIN_ONLY)
         watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
         connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)

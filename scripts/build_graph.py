@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_memory.llm.local.embedder import GRAPH_FILES
+from agent_memory.llm.local.bert import GRAPH_FILES
 from agent_memory.llm.local.graph import EncoderShape, build_graph
 
 FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data"

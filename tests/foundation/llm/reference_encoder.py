@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from agent_memory.llm.local.weights import packaged_directory
+from agent_memory.llm.local.weights import find_package
 
 RECORDED = Path(__file__).with_name("reference_vectors.json")
 TEXTS = [
@@ -74,7 +74,7 @@ def forward(weights: dict[str, Array], ids: list[int], *, layers: int, heads: in
 
 def main() -> None:
     """Records the vectors of TEXTS."""
-    directory = packaged_directory()
+    directory = find_package("all-MiniLM-L6-v2")
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(256)

