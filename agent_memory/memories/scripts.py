@@ -71,7 +71,8 @@ class MemoryScripts:
 
     async def write_index(self, documents: Sequence[str], memories: Sequence[Arg]) -> list[bool]:
         """Writes what the search needs; whether each memory was still as it was read."""
-        return [bool(written) for written in await self._index(**self._outbox, documents=documents, memories=memories)]
+        reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=memories)
+        return [bool(written) for written in reply]
 
     async def delete_memories(self, memories: Sequence[Arg]) -> list[bool]:
         """Deletes memories for good; whether each was there."""

@@ -62,6 +62,8 @@ class IndexEntry:
     vector: NDArray[np.float32]
     terms: str
     past: bool = False
+    passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
+    """The index terms and the vector of each passage of a long text."""
 
 
 class MemoryStore(MemoryQueries):
@@ -397,10 +399,9 @@ class MemoryStore(MemoryQueries):
         documents: list[str] = []
         args: list[Arg] = []
         for item in items:
-            past = self._keys.history(item.mid)
-            documents += [past, past] if item.past else [self._keys.memory(item.mid), self._keys.vector(item.mid)]
-            blob = item.vector.astype(self._spec.numpy_type).tobytes()
-            args += [item.mid, item.version, item.lease, item.terms, self._spec.field, blob]
+            documents.append(self._keys.history(item.mid) if item.past else self._keys.memory(item.mid))
+            args += [item.mid, item.version, item.lease, item.terms, self._spec.field, self._spec.blob(item.vector)]
+            args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
         return await self._scripts.write_index(documents, args)
 
 

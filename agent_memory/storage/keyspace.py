@@ -16,6 +16,7 @@ am:{0}:jx:<sid>     set     the cursors of a session's batches that are set asid
 am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
 am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
 am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
+am:{0}:p:<mid>.<n>  hash    a passage of a long one: its terms and vector, with the same index fields   until deleted, or its text changes
 am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
 am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
 am:{0}:mh:<mid>     zset    what else there is of a memory: versions, "a"liases, "c"hanges    as its memory
@@ -194,6 +195,10 @@ class Keys:
     @property
     def vector_prefix(self) -> str:
         return f"{self.root}v:"
+
+    @property
+    def passage_prefix(self) -> str:
+        return f"{self.root}p:"
 
     @property
     def memory_prefix(self) -> str:

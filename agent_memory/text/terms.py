@@ -7,7 +7,7 @@ words cannot be told per query. A term is lower-case ASCII; anything else (accen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -183,9 +183,12 @@ def changed_terms(text: str) -> bool:
     return not text.isascii() or language_of(text) is not None
 
 
-def query_terms(text: str, limit: int = 64) -> list[str]:
-    """The different index terms that a query asks for, in order; empty for stop words and punctuation alone."""
-    return list(_query_terms(text))[:limit]
+def query_terms(text: str, limit: int = 256) -> list[str]:
+    """The different index terms that a query asks for, in order; empty for stop words and punctuation alone.
+
+    Of a query with more than `limit` the last: what is asked stands at the end of a long message.
+    """
+    return list(_query_terms(text))[-limit:]
 
 
 @lru_cache(maxsize=512)
@@ -248,13 +251,15 @@ def loose_terms(text: str, limit: int = 64) -> list[str]:
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
-@lru_cache(maxsize=_KNOWN_QUERIES)
-def without(text: str, dropped: frozenset[str]) -> str:
-    """The words of a query in order, as they are written, but for those whose term is in `dropped`."""
-    if not dropped:
-        return " ".join(_WORD.findall(text))
-    kept = [word for word in _WORD.findall(text) if not dropped.intersection(_term(piece) for piece in _pieces(fold(word)))]
-    return " ".join(kept)
+def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the beginning, the end and the term of each word of a text."""
+    for match in _WORD.finditer(text):
+        yield match.start(), match.end(), _term(fold(match[0]))
+
+
+def index_terms_of_name(name: str) -> list[str]:
+    """Return the term of each word of a name, as `words_with_places` gives them."""
+    return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def carries_information(text: str) -> bool:

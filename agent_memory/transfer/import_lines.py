@@ -22,6 +22,7 @@ from agent_memory.memories.service import content_hash
 from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.search.indexes import SCHEMA_VERSION
+from agent_memory.text.passages.splitting import split_passages
 from agent_memory.transfer.change_export import ChangeExport, checked_line, with_names
 from agent_memory.transfer.imported_ids import ImportedIds
 from agent_memory.transfer.memory_export import MemoryExport, State, Version
@@ -284,7 +285,12 @@ class ImportPlacement:
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         terms = entry.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(entry.terms) else None
         vector = None
-        if entry.vector is not None and record.text == entry.record.text and (terms is not None or not in_session):
+        if (
+            entry.vector is not None
+            and record.text == entry.record.text
+            and not split_passages(record.text)
+            and (terms is not None or not in_session)
+        ):
             try:
                 vector = self._vector(base64.b64decode(entry.vector, validate=True), self._header.embedding)
             except (binascii.Error, ValueError):

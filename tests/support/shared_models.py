@@ -17,7 +17,7 @@ _embedders: dict[tuple[object, ...], LocalEmbedder] = {}
 async def shared_embedder(settings: Settings) -> LocalEmbedder:
     """The real local model that these settings ask for; nobody closes it."""
     models = settings.models
-    key = (models.local_model, models.local_model_dir, models.local_threads, models.local_precision)
+    key = (models.local_model, models.local_threads, models.local_precision)
     if key not in _embedders:
         _embedders[key] = await LocalEmbedder.open(settings)
     return _embedders[key]

@@ -38,6 +38,8 @@ _PARKED_SECONDS = 1.0
 _TIMEOUT = Timeout(timedelta(hours=1))
 # What is being embedded when a worker stops has so long to end; what is left is due again.
 _CLOSE_SECONDS = 3.0
+# So many batches of long texts are embedded at a time.
+_LONG_TEXTS = 2
 
 
 class Tasks:
@@ -46,6 +48,7 @@ class Tasks:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._embedding: set[asyncio.Task[None]] = set()
+        self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Waits so long for what is being embedded, and ends what is not done by then."""
@@ -146,7 +149,7 @@ class Tasks:
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
-                await index_memories(self._runtime, claims)
+                await index_memories(self._runtime, claims, self._long_texts)
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:

@@ -20,7 +20,7 @@ from agent_memory.core.settings.renamed import ending_settings, unread_variables
 from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.embedded.server import running_redis
 from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
-from agent_memory.llm.local.weights import LATIN_ONLY, find_package
+from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGES, find_package
 from agent_memory.llm.model_context import ModelContext
 from agent_memory.runtime import open_runtime
 from agent_memory.storage.context_limits import learned_at
@@ -102,10 +102,10 @@ def _models(settings: Settings) -> str:
     models = settings.models
     if models.use_openai_embeddings and models.use_openai_chat:
         return "a model server is configured; it is asked when it is needed"
-    if models.local_model_dir is not None:
-        if not models.local_model_dir.is_dir():
-            raise StartupError(f"LOCAL_MODEL_DIR {models.local_model_dir} is not a directory")
-        return f"local model in {models.local_model_dir}"
+    if models.local_model not in PACKAGES:
+        if not Path(models.local_model).is_dir():
+            raise StartupError(f"LOCAL_MODEL {models.local_model} is neither a directory nor one of {', '.join(PACKAGES)}")
+        return f"local model in {models.local_model}"
     about = f"; {LATIN_ONLY}" if models.embeds_latin_only else ""
     return f"{models.local_model} in {find_package(models.local_model)}{about}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import SecretStr
@@ -48,10 +47,12 @@ class ModelSettings(Group):
     )
     query_embedding_timeout_seconds: float = ending(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
     max_concurrent_calls: int = ending(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
-    local_model: Literal["all-MiniLM-L6-v2", "use-multilingual-v3"] = setting(
-        "all-MiniLM-L6-v2", "LOCAL_MODEL", meaning="the local sentence encoder"
+    local_model: str = setting(
+        "all-MiniLM-L6-v2",
+        "LOCAL_MODEL",
+        meaning="the local sentence encoder: `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory with another",
+        min_length=1,
     )
-    local_model_dir: Path | None = setting(None, "LOCAL_MODEL_DIR", meaning="directory of another local sentence encoder")
     local_threads: int = ending(1, "LOCAL_MODEL_THREADS", ge=1)
     local_precision: Literal["int8", "fp32"] = ending("int8", "LOCAL_MODEL_PRECISION")
 
@@ -69,7 +70,7 @@ class ModelSettings(Group):
     @property
     def embeds_latin_only(self) -> bool:
         """True if embeddings come from all-MiniLM-L6-v2, which has learned English."""
-        return not self.use_openai_embeddings and self.local_model_dir is None and self.local_model == "all-MiniLM-L6-v2"
+        return not self.use_openai_embeddings and self.local_model == "all-MiniLM-L6-v2"
 
     @property
     def _has_server(self) -> bool:

@@ -16,7 +16,7 @@ from agent_memory.llm.base import Vectors
 from agent_memory.llm.embedding_checks import BLANK, clean_text, unit_rows
 from agent_memory.llm.local.bert import BertEncoder
 from agent_memory.llm.local.use import UseEncoder
-from agent_memory.llm.local.weights import find_package
+from agent_memory.llm.local.weights import PACKAGES, find_package
 from agent_memory.llm.threads import giving_way
 
 MAX_TOKENS = 256
@@ -146,8 +146,9 @@ def _load(models: ModelSettings) -> SentenceEncoder:
 
 
 def _read(models: ModelSettings) -> SentenceEncoder:
-    if models.local_model_dir is not None:
-        return _bert(models, models.local_model_dir, models.local_model_dir.resolve().name)
+    if models.local_model not in PACKAGES:
+        directory = Path(models.local_model)
+        return _bert(models, directory, directory.resolve().name)
     directory = find_package(models.local_model)
     return UseEncoder.load(directory, MAX_TOKENS) if models.local_model == UseEncoder.name else _bert(models, directory, models.local_model)
 

@@ -29,7 +29,7 @@ local function delete(mid)
   end
   local key = documents.key_of(mid)
   if key then standings.unlink(mid, redis.call('HGET', key, 'bk')) end
-  redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid), documents.history_key(mid), root .. 'ev:' .. mid)
+  redis.call('DEL', documents.memory_key(mid), documents.history_key(mid), root .. 'ev:' .. mid, unpack(documents.vector_keys(mid)))
   redis.call('HDEL', root .. 'use', mid)
   redis.call('SREM', root .. 'use:unfolded', mid)
   redis.call('SET', root .. 'mt:' .. mid, clock.us_text(), 'EX', tombstone_seconds)

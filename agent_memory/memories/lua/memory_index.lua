@@ -1,23 +1,25 @@
 #!lua
--- Adds what the search needs to memories that have not changed since they were read. `documents`: per memory its key and its vector's key
--- (the same key for what is history); `memories`: per memory its mid, version, lease, index terms, vector field and vector.
+-- Adds what the search needs to memories that have not changed since they were read. `documents`: per memory its key, current or in the
+-- history; `memories`: per memory its mid, version, lease, index terms, vector field, vector, and a count of strings and these: the terms
+-- and the vector of each of its passages.
 -- KEYS: due, tries, reasons, dead, documents...
--- ARGV: memories...
+-- ARGV: root, memories...
 -- -> per memory 1 written, 0 it changed or is gone
+local documents = require("memories/documents")
 local vector_tags = require("memories/vector_tags")
 local written, a = {}, memories_at
-for k = documents_at, #KEYS, 2 do
-  local memory, vector_document = KEYS[k], KEYS[k + 1]
-  local mid, version, lease, terms, field, vector = unpack(ARGV, a, a + 5)
+for k = documents_at, #KEYS do
+  local memory = KEYS[k]
+  local mid, version, lease, terms, field, vector, count = unpack(ARGV, a, a + 6)
   local known = redis.call('HMGET', memory, 'n', 'k')
   local is_same = known[1] == version
   if is_same then
     -- Only other words are written: each write of a text field leaves old postings in the statistics until they are collected.
     if known[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
-    if memory == vector_document then
-      redis.call('HSET', memory, field, vector)
+    if memory == documents.memory_key(mid) then
+      vector_tags.write(mid, field, vector, {unpack(ARGV, a + 7, a + 6 + count)})
     else
-      vector_tags.copy(memory, vector_document, field, vector)
+      redis.call('HSET', memory, field, vector)
     end
   end
   if is_same or not known[1] then
@@ -32,6 +34,6 @@ for k = documents_at, #KEYS, 2 do
     end
   end
   written[#written + 1] = is_same and 1 or 0
-  a = a + 6
+  a = a + 7 + count
 end
 return written

@@ -126,12 +126,15 @@ local function write(mid, key, known, new)
       end
     end
   end
-  local vector = key == documents.memory_key(mid) and #tags + #no_tags > 0 and documents.vector_key(mid)
-  if vector and redis.call('EXISTS', vector) == 0 then vector = nil end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
   if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
-  if vector and #tags > 0 then redis.call('HSET', vector, unpack(tags)) end
-  if vector and #no_tags > 0 then redis.call('HDEL', vector, unpack(no_tags)) end
+  if key ~= documents.memory_key(mid) or #tags + #no_tags == 0 then return end
+  for _, vector in ipairs(documents.vector_keys(mid)) do
+    if redis.call('EXISTS', vector) == 1 then
+      if #tags > 0 then redis.call('HSET', vector, unpack(tags)) end
+      if #no_tags > 0 then redis.call('HDEL', vector, unpack(no_tags)) end
+    end
+  end
 end
 -- After a change of a memory or of its evidence.
 local function refresh(mid)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
+from agent_memory.memories.search.list_scores import rescored
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits, MemoryStore, parse_hits
 from agent_memory.storage.connection import Pipe
@@ -32,9 +33,21 @@ class CandidateList(Enum):
     """As the lists above, of what is no message: however much chat is nearer, it is not crowded out."""
     BEST_FACTS_BY_WORDS = auto()
     """Only where a search goes by words alone."""
+    NEAREST_PASSAGES = auto()
+    """Passages of long memories, which a list of memories holds by their beginnings."""
+    BEST_PASSAGES_BY_WORDS = auto()
 
 
-_BY_WORDS = frozenset({CandidateList.BEST_BY_WORDS, CandidateList.BEST_BY_WORDS_IN_TIME, CandidateList.BEST_FACTS_BY_WORDS})
+_BY_WORDS = frozenset(
+    {
+        CandidateList.BEST_BY_WORDS,
+        CandidateList.BEST_BY_WORDS_IN_TIME,
+        CandidateList.BEST_FACTS_BY_WORDS,
+        CandidateList.BEST_PASSAGES_BY_WORDS,
+    }
+)
+# What a caller does not name another of.
+_OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
 """How deep the lists of facts go: a prompt shows half as many, in a handful of hundred tokens."""
 
@@ -53,17 +66,23 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
     if query.mode is SearchModeEnum.SEMANTIC:
         if query.request.distance_threshold is not None:
             return (CandidateList.WITHIN_DISTANCE,)
-        return (CandidateList.NEAREST, CandidateList.MATCHING)
+        passages = (CandidateList.NEAREST_PASSAGES,) if query.history is None else ()
+        return (CandidateList.NEAREST, CandidateList.MATCHING, *passages)
+    return _hybrid_lists(query)
+
+
+def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     lists = [CandidateList.NEAREST]
     if query.paged:
         # How many there are is said with a page; a prompt shows what it shows.
         lists.append(CandidateList.MATCHING)
-    if query.words.terms:
+    by_words = bool(query.words.terms)
+    if by_words:
         lists.append(CandidateList.BEST_BY_WORDS)
+    if query.history is None and not query.words.phrase:
+        lists += [CandidateList.NEAREST_PASSAGES, *([CandidateList.BEST_PASSAGES_BY_WORDS] if by_words else [])]
     if query.span is not None:
-        lists.append(CandidateList.NEAREST_IN_TIME)
-        if query.words.terms:
-            lists.append(CandidateList.BEST_BY_WORDS_IN_TIME)
+        lists += [CandidateList.NEAREST_IN_TIME, *([CandidateList.BEST_BY_WORDS_IN_TIME] if by_words else [])]
     if query.facts_apart:
         # Words that facts share with a query count where the list of all memories has them: one list more is what this may cost.
         lists.append(CandidateList.NEAREST_FACTS)
@@ -95,7 +114,11 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: Cand
         store.queue_count(pipe, clause, past=past)
     elif wanted in _BY_WORDS:
         scorer, muted, phrase = request.text_scorer, words.muted, words.phrase
-        store.queue_words(pipe, clause, terms, depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase)
+        passages, fields = wanted is CandidateList.BEST_PASSAGES_BY_WORDS, ("k", *fields)
+        store.queue_words(pipe, clause, terms, depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase, passages=passages)
+    elif wanted is CandidateList.NEAREST_PASSAGES:
+        assert query.meaning is not None
+        store.queue_nearest_passages(pipe, clause, query.meaning.vector, depth)
     else:
         assert query.meaning is not None
         vector = query.meaning.vector
@@ -110,6 +133,9 @@ def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
     """The hits of a query's replies; those of history follow those of the rest. Raises RedisUnavailable for an incomplete answer."""
     lists = lists_of(query)
     hits = list(map(parse_hits, replies))
+    if query.words.weights and query.request.text_scorer == _OWN_SCORER:
+        weights, length = query.words.weights, query.words.mean_length
+        hits = [rescored(each, weights, length) if each.rows and not each.distances else each for each in hits]
     if query.history is None:
         return dict(zip(lists, hits, strict=True))
     current, past = hits[: len(lists)], hits[len(lists) :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from types import SimpleNamespace
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
+from agent_memory.memories.search.list_scores import TERMS_FIELD, inverse_frequencies, mean_length
 from agent_memory.memories.store import MemoryStore, parse_hits
 from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory.storage.search import filters
-from agent_memory.text import terms as analysis
+from agent_memory.text.languages.speakers import speakers_of
 from agent_memory_client.models import SearchRequest
 
-# Words that stand in or around at least this share of the memories say nothing about which of them is meant (names, above all).
-COMMON_SHARE = 0.30
-# Below this many memories shares of them mean nothing.
-_ENOUGH = 30
+# So many memories, the newest, tell how long they are and who speaks in them.
+_SAMPLE = 100
+_SAMPLE_TRUST_SECONDS = 600.0
 # A search waits for memories without a vector when there are more than this many and this share of all that it searches.
 _FEW = 20
 _MISSING_SHARE = 0.05
@@ -44,10 +44,16 @@ class TermStatistic(NamedTuple):
 
 @dataclass(slots=True)
 class TermStatistics:
-    """How many memories there are, and what is known of each term."""
+    """How many memories there are, how many terms one has on average, who speaks in them, and what is known of each term."""
 
     total: int = 0
     terms: Mapping[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
+    mean_length: float = 1.0
+    speakers: Collection[str] = frozenset()
+
+    def weights(self) -> Mapping[str, float]:
+        """How much each term tells of which memory is meant; none without memories."""
+        return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
 
 @dataclass(slots=True)
@@ -57,6 +63,14 @@ class _KnownTerms:
     since: float
     total: int = 0
     terms: dict[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
+
+
+class _Sample(NamedTuple):
+    """What some memories of a clause tell of all, and since when (seconds of a monotonic clock)."""
+
+    since: float
+    mean_length: float
+    speakers: frozenset[str]
 
 
 class DocumentFrequencies:
@@ -71,6 +85,7 @@ class DocumentFrequencies:
         self._store = store
         self._no_wait_until = 0.0
         self._known: dict[str, _KnownTerms] = {}  # by clause
+        self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
         """The statistics of some terms among the memories of a clause of `around`, in one round trip.
@@ -82,7 +97,9 @@ class DocumentFrequencies:
         known, now = self._known.get(clause), monotonic()
         if known is None or known.since + _TRUST_SECONDS < now or len(known.terms) > _MOST_TERMS:
             known = _KnownTerms(now)
-        statistics = await self._ask_terms(clause, [term for term in terms if term not in known.terms], settle=settle)
+        sample = self._samples.get(clause)
+        fresh = sample is not None and now < sample.since + _SAMPLE_TRUST_SECONDS
+        statistics = await self._ask_terms(clause, [term for term in terms if term not in known.terms], settle=settle, sample=not fresh)
         if known.terms and abs(statistics.total - known.total) > max(_FEW, _MISSING_SHARE * known.total):
             counted = await self._ask_terms(clause, [term for term in terms if term in known.terms], settle=False)
             known = _KnownTerms(now, counted.total, dict(counted.terms))
@@ -90,21 +107,31 @@ class DocumentFrequencies:
         known.terms.update(statistics.terms)
         if len(self._known) >= _MOST_CLAUSES:
             self._known.clear()
+            self._samples.clear()
         self._known[clause] = known
-        return TermStatistics(statistics.total, {term: known.terms[term] for term in terms})
+        if not fresh:
+            sample = _Sample(now, statistics.mean_length, frozenset(statistics.speakers))
+            # A few memories say little of those that follow.
+            if statistics.total >= _SAMPLE:
+                self._samples[clause] = sample
+        assert sample is not None
+        return TermStatistics(statistics.total, {term: known.terms[term] for term in terms}, sample.mean_length, sample.speakers)
 
-    async def _ask_terms(self, clause: str, terms: Sequence[str], *, settle: bool) -> TermStatistics:
+    async def _ask_terms(self, clause: str, terms: Sequence[str], *, settle: bool, sample: bool = False) -> TermStatistics:
         def build(pipe: Pipe) -> None:
             self._queue_counts(pipe, clause)
             for term in terms:
                 self._store.queue_words(pipe, clause, [term], 1)
+            if sample:
+                self._store.queue_sample(pipe, clause, _SAMPLE)
 
         total, embedded, *hits = map(parse_hits, await self._read(build))
+        documents = [text.decode() for text in hits.pop().texts(TERMS_FIELD)] if sample else []
         missing = total.total - embedded.total
         if settle and missing > max(_FEW, _MISSING_SHARE * total.total):
             await self._wait_for_vectors(clause, missing)
         statistics = {term: TermStatistic(hit.total, max(hit.values, default=0.0)) for term, hit in zip(terms, hits, strict=True)}
-        return TermStatistics(total.total, statistics)
+        return TermStatistics(total.total, statistics, mean_length(documents), speakers_of(documents))
 
     def _queue_counts(self, pipe: Pipe, clause: str) -> None:
         self._store.queue_count(pipe, clause)
@@ -135,18 +162,6 @@ def around(scope: Scope, request: SearchRequest) -> str:
     """The clause of the memories whose words are counted: those of the request's users and namespaces."""
     wanted: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
     return filters.where(scope, wanted)
-
-
-def without_common(text: str, terms: Sequence[str], statistics: TermStatistics, subject: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The query without the words that most of the memories share, and these; as it is when nothing would be left (of the `subject` of a
-    query that names a time, either: what only quotes that time would be nearest)."""
-    if statistics.total < _ENOUGH or not statistics.terms:
-        return text, ()
-    most = COMMON_SHARE * statistics.total
-    common = frozenset([term for term in terms if statistics.terms[term].memories >= most])
-    nothing = common.issuperset(subject) if subject else len(common) == len(terms)
-    rest = "" if nothing else analysis.without(text, common)
-    return (rest, sorted(common)) if rest else (text, ())
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:

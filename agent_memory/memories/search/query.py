@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Protocol
@@ -22,6 +22,8 @@ from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.storage.search import filters, syntax
 from agent_memory.text import terms as analysis
 from agent_memory.text.cleaning.control_characters import plain_text
+from agent_memory.text.languages.speakers import without_names
+from agent_memory.text.passages.splitting import ending
 from agent_memory.text.stemming.foreign import is_in_other_script
 from agent_memory.text.time_expressions import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
@@ -40,14 +42,17 @@ _AGE_DEPTH = 400
 class QueryWords:
     """The words of a query.
 
-    `subject` are those beside the time that the query names, empty when nothing is; words that are `muted` match and do not score;
-    `phrase` is a clause of what the query quotes, "" for nothing.
+    `subject` are those beside the time that the query names, empty when nothing is; words that are `muted` find no candidates by
+    themselves; `phrase` is a clause of what the query quotes, "" for nothing. `weights` say how much each term tells, and `mean_length`
+    how many terms a memory has on average.
     """
 
     terms: Sequence[str] = ()
     subject: Sequence[str] = ()
     muted: Collection[str] = ()
     phrase: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    mean_length: float = 1.0
 
 
 @dataclass(slots=True)
@@ -164,7 +169,7 @@ class QueryBuilder:
         if mode is not SearchModeEnum.KEYWORD:
             # A distance that was asked for by meaning alone is that of the text as it is.
             hybrid = mode is SearchModeEnum.HYBRID
-            spoken, left_out = document_frequency.without_common(spoken, spoken_terms, statistics, subject) if hybrid else (spoken, ())
+            spoken, left_out = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
             meaning, notice = await self._meaning(scope.tenant, spoken, left_out)
             notices += [f"{notice}: searched by words alone"] if notice else []
         # A search that names no mode is one by meaning in the contract, where quotes say nothing.
@@ -176,7 +181,14 @@ class QueryBuilder:
             history,
             depth,
             mode,
-            QueryWords(terms, subject, document_frequency.overrated(terms, statistics), phrase),
+            QueryWords(
+                terms,
+                subject,
+                document_frequency.overrated(terms, statistics),
+                phrase,
+                {term: weight for term, weight in statistics.weights().items() if term in terms},
+                statistics.mean_length,
+            ),
             meaning,
             span,
             rewritten,
@@ -201,11 +213,7 @@ class QueryBuilder:
     ) -> TermStatistics:
         """How common the words are among the memories of the request's users and namespaces."""
         around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
-        # Of a single word nothing could be left out.
-        counted = terms if len(terms) > 1 else ()
-        if mode is SearchModeEnum.KEYWORD:
-            return await self._frequencies.count_terms(around, counted) if counted else TermStatistics()
-        return await self._frequencies.count_terms(around, counted, settle=True)
+        return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, left_out: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
         """The query's meaning, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""

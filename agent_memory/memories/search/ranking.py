@@ -9,13 +9,16 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from agent_memory.memories.search.candidates import CandidateList, Candidates
+from agent_memory.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits
 from agent_memory.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
-ALPHA = 0.45
+# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements.
+ALPHA = 0.6
+# The same where a memory, or a passage of one, has nearly all that the query's words tell: the query quotes it.
+ALPHA_QUOTED = 0.3
 # The same for a query in a script that the model does not know: its vector only decides between what the words leave alike.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 # A memory of the time that the query names comes before all others when its own score (0..1) is at least this: it is about what is asked.
@@ -25,7 +28,12 @@ _FIRST = 30
 NEAR_SHARE = 0.5
 """In a prompt for a query that names a time: what shares no word with the rest of it is about that rest when it is so near, as a share of
 the nearest. To the time itself is near whatever was said then."""
+# The same on pages, which show what is less near, too.
+_NEAR_SHARE_ON_PAGES = 0.3
 _LONGEST = timedelta(days=31)
+# How deep the lists of a first page go.
+_FIRST_DEPTH = 100
+_HARDLY = 1e-6
 # What belonging to that time adds to the rest.
 TIME_BONUS = 0.3
 
@@ -173,6 +181,8 @@ class Ranking:
     reranked: Mapping[str, float] = field(default_factory=dict[str, float])
     notices: Sequence[str] = ()
     listed: bool = False
+    passages: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The number of the best passage of each long memory that was found by one, from 1."""
 
     def memory_of(self, scored: Scored) -> RankedMemory:
         """What is known of a scored memory. Ten of hundreds are asked about."""
@@ -208,17 +218,20 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
         within = candidates.get(CandidateList.WITHIN_DISTANCE)
         total = candidates[CandidateList.MATCHING].total if within is None else within.total
         near = _similarities(candidates[CandidateList.NEAREST] if within is None else within)
+        near, passages = with_nearest_passages(near, candidates.get(CandidateList.NEAREST_PASSAGES))
         ordered = _ordered([(similarity, name) for name, similarity in near.items()])
-        return Ranking(total, [(max(0.0, similarity), name) for similarity, name in ordered], similarities=near)
+        return Ranking(total, [(max(0.0, similarity), name) for similarity, name in ordered], similarities=near, passages=passages)
     return _rank_both(query, candidates, min_similarity)
 
 
 def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
     """The order by meaning and words together."""
-    near = _similarities(candidates[CandidateList.NEAREST])
+    near, passages = with_nearest_passages(_similarities(candidates[CandidateList.NEAREST]), candidates.get(CandidateList.NEAREST_PASSAGES))
     # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
+    words, passages_by_words = with_best_passages(words, candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
+    passages |= passages_by_words
     in_time, answers, words_in_time = frozenset[str](), frozenset[str](), dict[str, float]()
     if query.span is not None:
         near_in_time = _similarities(candidates[CandidateList.NEAREST_IN_TIME])
@@ -241,14 +254,19 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
     unknown = query.meaning is not None and query.meaning.unknown_script
-    usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA
+    by_words = (candidates.get(CandidateList.BEST_BY_WORDS), candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
+    quoted = any(is_quoted(hits, query.words.weights) for hits in by_words)
+    usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA_QUOTED if quoted else ALPHA
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
+    if query.depth > _FIRST_DEPTH:
+        (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
-    near_enough = NEAR_SHARE * max(near.values(), default=0.0) if names_days(query) and not query.paged else 0.0
+    share = _NEAR_SHARE_ON_PAGES if query.paged else NEAR_SHARE
+    near_enough = share * max(near.values(), default=0.0) if names_days(query) else 0.0
     if in_time:
         # Where something of that time shares a word with the rest, what shares none and is far from it is not what is meant.
         close = [name for name in in_time if near.get(name, 0.0) >= near_enough]
-        about = frozenset(words_in_time).union(close) if near_enough and words_in_time else None
+        about = frozenset(words_in_time).union(close) if near_enough else None
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
     far: list[Scored] = []
     if not query.paged:
@@ -258,7 +276,17 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             fused, far = far, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matching is None or matched < query.depth else matching.total
-    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts, words)
+    parts = ScoreExplainer(near, words, in_time) if request.explain else None
+    return Ranking(total, fused, far, near, parts, facts, words, passages=passages)
+
+
+def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
+    """Return a deep list, and what counts for a memory that it lacks, in which memories beyond the depth of a first page count hardly more
+    or less than they did for that page: so a later page does not show what an earlier one has shown."""
+    if len(scores) < _FIRST_DEPTH:
+        return scores, least
+    end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
+    return {name: max(value, end + _HARDLY * (value - end)) for name, value in scores.items()}, end + _HARDLY * (least - end)
 
 
 def names_days(query: SearchQuery) -> bool:

@@ -71,9 +71,8 @@ class UsageStore:
             if not members:
                 break
             mids = sorted(mid.decode() for mid in members)
-            documents = [key for mid in mids for key in (self._keys.memory(mid), self._keys.vector(mid))]
             usage, unfolded = self._keys.usage, self._keys.usage_unfolded
-            written += int(await self._fold(usage=usage, unfolded=unfolded, documents=documents, mids=mids))
+            written += int(await self._fold(usage=usage, unfolded=unfolded, root=self._keys.root, mids=mids))
         await self._forget_gone()
         return written
 

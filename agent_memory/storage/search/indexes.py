@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from redisvl.index import AsyncSearchIndex
@@ -53,6 +55,10 @@ class VectorSpec:
     @property
     def numpy_type(self) -> str:
         return self.datatype.lower()
+
+    def blob(self, vector: NDArray[np.float32]) -> bytes:
+        """A vector as a field holds it."""
+        return vector.astype(self.numpy_type).tobytes()
 
 
 def word_field() -> dict[str, Any]:
@@ -99,6 +105,16 @@ def memory_schema(keys: Keys) -> IndexSchema:
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
     """Their vectors, with the same tags and times."""
     return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
+
+
+def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
+    return keys.index(f"p:{SCHEMA_VERSION}:{spec.digest}")
+
+
+def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """Passages of long memories, words and vector in one document: it is written once, when the vector is there."""
+    fields = [*_memory_fields(), word_field(), vector_field(spec)]
+    return index_schema(passage_index_name(keys, spec), keys.passage_prefix, fields)
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
@@ -148,6 +164,7 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
         "vectors": vector_schema(keys, spec),
+        "passages": passage_schema(keys, spec),
         "history": history_schema(keys, spec),
         "changes": change_schema(keys),
     }

@@ -15,7 +15,7 @@ from redisvl.query.query import BaseQuery
 
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name, vector_index_name
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name, passage_index_name, vector_index_name
 from agent_memory.storage.search.results import DISTANCE, Hits, parse_hits
 from agent_memory.storage.search.syntax import all_of, scoring
 
@@ -96,6 +96,7 @@ class MemoryQueries:
         self._spec = spec
         self._words = memory_index_name(keys)
         self._vectors = vector_index_name(keys, spec)
+        self._passages = passage_index_name(keys, spec)
         self._history = history_index_name(keys, spec)
 
     def queue_nearest(
@@ -117,6 +118,19 @@ class MemoryQueries:
             return_score=False,
         )
         queue_search(pipe, index, query)
+
+    def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
+        """The nearest passages of long memories ("<mid>.<n>"), with their distances and how many their memory has (`pn`)."""
+        query = VectorQuery(
+            self._spec.blob(vector),
+            self._spec.field,
+            return_fields=[DISTANCE, "pn"],
+            filter_expression=clause,
+            dtype=self._spec.numpy_type,
+            num_results=min(limit, _MOST_RESULTS),
+            return_score=False,
+        )
+        queue_search(pipe, self._passages, query)
 
     def queue_within(
         self,
@@ -154,14 +168,21 @@ class MemoryQueries:
         past: bool = False,
         mute: Collection[str] = (),
         phrase: str = "",
+        passages: bool = False,
     ) -> None:
         """The best matches of any of some index terms; hits carry scores, best first. Words of `mute` match and do not score.
 
-        With `phrase`, a clause of `syntax.quoting`, only what it allows is a match.
+        With `phrase`, a clause of `syntax.quoting`, only what it allows is a match; with `passages` those of long memories are asked.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
         made = _words_command(scorer, min(limit, _MOST_RESULTS), tuple(fields))
-        _queue_made(pipe, self._history if past else self._words, made, text)
+        _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
+
+    def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
+        """The terms (`k`) of the newest memories that match."""
+        query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
+        query.paging(0, limit)
+        queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
         """All that match, the last created first; read with `parse_listed`. A `limit` of -1 is as many as the engine gives."""

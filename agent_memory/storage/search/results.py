@@ -64,6 +64,11 @@ class Hits:
                 found[name] = float(row[at + 1] if row[at : at + 1] == [field] else row[row.index(field) + 1])
         return found
 
+    def texts(self, field: bytes) -> list[bytes]:
+        """The text in a field of each hit; empty where there is none."""
+        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
+        return [row.get(field, b"") for row in rows]
+
     @classmethod
     def of(cls, total: int, hits: Sequence[Hit], *, distances: bool) -> Hits:
         """An answer of single hits."""

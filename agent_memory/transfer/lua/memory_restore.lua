@@ -53,7 +53,7 @@ local function write_current(item)
   local key = documents.memory_key(item.mid)
   write(key, item)
   if item.vector then
-    vector_tags.copy(key, documents.vector_key(item.mid), vector_field, ARGV[values_at + item.vector])
+    vector_tags.write(item.mid, vector_field, ARGV[values_at + item.vector], {})
   else
     outbox.mark_due(due, clock.ms, item.mid)
   end

@@ -169,7 +169,7 @@ def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[
 async def test_another_encoder_in_a_directory(precision: str, within: float, tmp_path: Path) -> None:
     shape = EncoderShape(layers=2, heads=4, width=32, inner=64, positions=128)
     tensors = _tiny_model(tmp_path / "tiny", shape)
-    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny", LOCAL_MODEL_PRECISION=precision))
+    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "tiny"), LOCAL_MODEL_PRECISION=precision))
     assert (embedder.model, embedder.dimensions) == ("tiny", 32)
     row = (await embedder.embed(["a small encoder"]))[0]
     await embedder.close()
@@ -187,7 +187,7 @@ async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(t
     directory.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         shutil.copy(weights.find_package("all-MiniLM-L6-v2") / name, directory)
-    settings = load_settings(KEY_PREFIX="own-encoder", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL_DIR=directory)
+    settings = load_settings(KEY_PREFIX="own-encoder", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL=str(directory))
     assert not settings.models.embeds_latin_only
     async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
         records = [ClientMemoryRecord(text=text, user_id="li") for text in ("我养了两只猫。", "Li plays the oboe.")]
@@ -202,7 +202,7 @@ async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, mon
     _tiny_model(tmp_path / "tiny", EncoderShape(layers=1, heads=2, width=16, inner=16))
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(StartupError, match="pip install onnx"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny"))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "tiny")))
 
 
 @pytest.mark.parametrize(
@@ -212,16 +212,16 @@ async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, mon
 async def test_encoders_of_other_kinds_are_refused_clearly(tmp_path: Path, config: dict[str, object], words: str) -> None:
     _tiny_model(tmp_path / "other", EncoderShape(layers=1, heads=2, width=16, inner=16), **config)
     with pytest.raises(StartupError, match=words):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "other"))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "other")))
 
 
 async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StartupError, match=r"config\.json"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
     _tiny_model(tmp_path / "cut", EncoderShape(layers=1, heads=2, width=16, inner=16))
     (tmp_path / "cut" / "model.safetensors").write_bytes(b"\x10")
     with pytest.raises(StartupError, match=r"model\.safetensors"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "cut"))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "cut")))
     packages = {name: replace(package, module="no_such_package_here") for name, package in weights.PACKAGES.items()}
     monkeypatch.setattr(weights, "PACKAGES", packages)
     with pytest.raises(StartupError, match="make setup") as caught:
@@ -229,7 +229,7 @@ async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: 
     assert "\n" not in caught.value.message
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     with pytest.raises(StartupError, match="onnxruntime"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
 
 
 async def test_packaged_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

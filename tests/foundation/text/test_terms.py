@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.storage.search.syntax import having
-from agent_memory.text.terms import carries_information, fold, query_terms, terms, without, words
+from agent_memory.text.terms import carries_information, fold, query_terms, terms, words
 
 ANY_TEXT = st.text(max_size=200)
 
@@ -93,14 +93,7 @@ def test_long_texts_and_long_words_are_bounded() -> None:
     assert terms("x" * 10_000) != terms("x" * 10_001)
     (foreign,) = terms("ж" * 10_000)
     assert len(foreign) <= 48
-    assert len(query_terms(" ".join(f"w{number}" for number in range(500)))) == 64
-
-
-def test_words_can_be_left_out_of_a_query() -> None:
-    assert without("Where does Melanie's café open?", frozenset({*terms("Melanie")})) == "Where does s café open"
-    assert without("figs and plums", frozenset({*terms("fig"), *terms("plum")})) == "and"
-    assert without("", frozenset({"x"})) == ""
-    assert words("Café, OK") == ["cafe", "ok"]
+    assert len(query_terms(" ".join(f"w{number}" for number in range(500)))) == 256
 
 
 @pytest.mark.parametrize(

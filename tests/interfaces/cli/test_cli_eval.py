@@ -75,5 +75,5 @@ def test_a_command_line_without_a_file_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
-    result = agent_memory("eval", FILE, cwd=tmp_path, LOCAL_MODEL_DIR=str(tmp_path / "nowhere"))
+    result = agent_memory("eval", FILE, cwd=tmp_path, LOCAL_MODEL=str(tmp_path / "nowhere"))
     refused(result, "the server for the evaluation ended", "config.json")

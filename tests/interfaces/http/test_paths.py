@@ -168,7 +168,7 @@ async def test_get_of_search_is_a_memory_id(api: httpx.AsyncClient, recorded: Re
 
 
 @pytest.mark.parametrize(
-    ("path", "status"), [("/", 404), ("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)]
+    ("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)]
 )
 async def test_unknown_paths(api: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await api.get(httpx.URL("http://localhost" + path))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from itertools import accumulate
 
 from agent_memory.access.embedding_budget import EmbeddingBudget
 from agent_memory.access.tenant_models import TenantModels
@@ -13,21 +16,44 @@ from agent_memory.llm.threads import aside
 from agent_memory.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
-from agent_memory.text.retrieval_units import unit_terms, unit_vector
+from agent_memory.text.passages.splitting import beginning, split_passages
+from agent_memory.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 
 _SPENT_SECONDS = 300
+# So many passages are embedded in one step: a few seconds of a local model. With all that is due in one step its lease would end first.
+_PASSAGES = 128
+_BUSY_SECONDS = 3
 
 
-async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
+async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: asyncio.Semaphore | None = None) -> int:
     """Embeds the memories of these claims with one call of the embedder, and ends the claims; returns how many became findable.
 
-    Those of a tenant whose budget of tokens is counted are embedded on it, in calls of their own; when it is spent, they wait.
+    Those of a tenant whose budget of tokens is counted are embedded on it, in calls of their own; when it is spent, they wait. Long texts
+    are embedded a few at a time, and wait while others are: `long_texts` counts those.
     Raises ModelUnavailable and ModelAnswerInvalid; what was not stored until then is not.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, gone = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in gone:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
+    passages = {job.mid: len(_passages(job)) for job in jobs}
+    done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases)
+    long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: passages[job.mid])
+    if not long:
+        return done
+    busy = long_texts is not None and long_texts.locked()
+    totals = accumulate(passages[job.mid] for job in long)
+    # One that has more passages than this alone is embedded alone.
+    now = [] if busy else [job for job, total in zip(long, totals, strict=True) if total <= _PASSAGES] or long[:1]
+    for job in long[len(now) :]:
+        await runtime.outbox.fail_claim(
+            DueKind.MEMORY, leases[job.mid], "long texts wait for each other", delay_seconds=_BUSY_SECONDS if busy else 0, forgive=True
+        )
+    async with long_texts or nullcontext():
+        return done + await _index_by_tenant(runtime, now, leases)
+
+
+async def _index_by_tenant(runtime: Runtime, jobs: Sequence[IndexJob], leases: Mapping[str, Claim]) -> int:
     by_tenant: dict[str, list[IndexJob]] = {}
     for job in jobs:
         by_tenant.setdefault(job.tenant if runtime[EmbeddingBudget].limits(job.tenant) else "", []).append(job)
@@ -51,10 +77,14 @@ async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob],
             version=job.version,
             lease=leases[job.mid].lease,
             vector=unit_vector(
-                vectors[job.record.text], [vectors[near.text] for near in job.before], [vectors[near.text] for near in job.after]
+                vectors[beginning(job.record.text)],
+                [vectors[beginning(near.text)] for near in job.before],
+                [vectors[beginning(near.text)] for near in job.after],
+                needs_context(job.record.text),
             ),
             terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
             past=job.terms is not None,
+            passages=[(passage_terms(job.record, text), vectors[text]) for text in _passages(job)],
         )
 
     items = await aside(lambda: [entry(job) for job in jobs], sum(map(len, texts)))
@@ -69,4 +99,10 @@ async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
 
 def _texts(job: IndexJob) -> list[str]:
     """Everything whose vector goes into this memory's: neighbours are mostly in the same batch, or in the embedder's cache."""
-    return [job.record.text, *(near.text for near in (*job.before, *job.after))]
+    return [beginning(job.record.text), *_passages(job), *(beginning(near.text) for near in (*job.before, *job.after))]
+
+
+def _passages(job: IndexJob) -> list[str]:
+    """The passages of a long memory that is current."""
+    text = job.record.text
+    return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

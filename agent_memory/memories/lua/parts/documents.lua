@@ -3,6 +3,18 @@
 -- NEEDS: root
 local function memory_key(mid) return root .. 'm:' .. mid end
 local function vector_key(mid) return root .. 'v:' .. mid end
+-- The documents of a memory's vectors: that of the whole, which says how many passages there are (`pn`), and those of its passages.
+local function vector_keys(mid)
+  local keys = {vector_key(mid)}
+  for i = 1, tonumber(redis.call('HGET', keys[1], 'pn') or 0) do keys[i + 1] = root .. 'p:' .. mid .. '.' .. i end
+  return keys
+end
+local function delete_passages(mid)
+  local keys = vector_keys(mid)
+  if #keys == 1 then return end
+  redis.call('DEL', unpack(keys, 2))
+  redis.call('HDEL', keys[1], 'pn')
+end
 local function history_key(name) return root .. 'h:' .. name end
 -- Where a memory's current version stands, over or not; nil without one.
 local function key_of(mid)
@@ -38,5 +50,5 @@ local function flatten(fields)
   end
   return flat
 end
-return {memory_key = memory_key, vector_key = vector_key, history_key = history_key, key_of = key_of, is_vector = is_vector, read = read,
-  flatten = flatten}
+return {memory_key = memory_key, vector_key = vector_key, vector_keys = vector_keys, delete_passages = delete_passages,
+  history_key = history_key, key_of = key_of, is_vector = is_vector, read = read, flatten = flatten}

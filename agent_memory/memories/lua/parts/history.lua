@@ -37,7 +37,7 @@ local function close(mid)
   follow_marks.mark(mid)
   local fields, has_vector = documents.read(mid, documents.memory_key(mid))
   redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields)))
-  redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid))
+  redis.call('DEL', documents.memory_key(mid), unpack(documents.vector_keys(mid)))
   standings.unlink(mid, fields['bk'])
   if has_vector then outbox.clear_mark(mid, due, tries, reasons, dead) else outbox.mark_due(due, clock.ms, mid) end
 end

@@ -9,7 +9,7 @@ local message_order = require("memories/message_order")
 local function retire(mid, order)
   local version, standing = history.archive(mid, documents.key_of(mid), order)
   standings.unlink(mid, standing)
-  redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid), documents.history_key(mid))
+  redis.call('DEL', documents.memory_key(mid), documents.history_key(mid), unpack(documents.vector_keys(mid)))
   if order then message_order.remove(order, mid) end
   outbox.clear_mark(mid, due, tries, reasons, dead)
   return version

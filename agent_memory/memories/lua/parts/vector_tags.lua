@@ -1,22 +1,38 @@
--- A vector's document carries the tags of its memory; here they are written anew, with the vector or without.
+-- The documents of vectors carry the tags of their memory: that of the whole, and those of its passages, which have their own terms (`k`).
+-- NEEDS: root
+local documents = require("memories/documents")
 local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
-local function copy(memory, vector_document, field, vector)
-  local values = redis.call('HMGET', memory, unpack(NAMES))
+local function read(mid)
+  local values = redis.call('HMGET', documents.memory_key(mid), unpack(NAMES))
   local set, unset = {}, {}
   for i, name in ipairs(NAMES) do
     if values[i] then
-      set[#set + 1] = name
-      set[#set + 1] = values[i]
+      set[#set + 1], set[#set + 2] = name, values[i]
     else
       unset[#unset + 1] = name
     end
   end
-  if field then
-    redis.call('DEL', vector_document)
-    redis.call('HSET', vector_document, field, vector, unpack(set))
-  elseif redis.call('EXISTS', vector_document) == 1 then
-    redis.call('HSET', vector_document, unpack(set))
-    if #unset > 0 then redis.call('HDEL', vector_document, unpack(unset)) end
+  return set, unset
+end
+-- Writes the tags anew.
+local function copy(mid)
+  local set, unset = read(mid)
+  for _, key in ipairs(documents.vector_keys(mid)) do
+    if redis.call('EXISTS', key) == 1 then
+      redis.call('HSET', key, unpack(set))
+      if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
+    end
   end
 end
-return {NAMES = NAMES, copy = copy}
+-- Writes the vector of the whole, and of each passage its terms and vector: `passages` is a flat list of these.
+local function write(mid, field, vector, passages)
+  local set = read(mid)
+  redis.call('DEL', unpack(documents.vector_keys(mid)))
+  local key, count = documents.vector_key(mid), #passages / 2
+  redis.call('HSET', key, field, vector, unpack(set))
+  if count > 0 then redis.call('HSET', key, 'pn', count) end
+  for i = 1, count do
+    redis.call('HSET', root .. 'p:' .. mid .. '.' .. i, 'k', passages[2 * i - 1], field, passages[2 * i], 'pn', count, unpack(set))
+  end
+end
+return {NAMES = NAMES, copy = copy, write = write}

@@ -77,7 +77,10 @@ local function put(step)
   redis.call('DEL', root .. 'mt:' .. mid)
   local version = history.new_version()
   write_fields(step, key, digest, version)
-  if from then vector_tags.copy(key, vector_key) end
+  if from then
+    if not step.same_text then documents.delete_passages(mid) end
+    vector_tags.copy(mid)
+  end
   if step.leave then message_order.remove(step.leave, mid) end
   if step.order then
     -- By its own time: negative, so before all that arrive by themselves, whose scores are counted from 1; the clock's 15 µs are kept.
@@ -88,7 +91,8 @@ local function put(step)
   -- Of a turn only what a person says is followed.
   if from or not step.message or step.message.by_person then follow_marks.mark(mid) end
   local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
-  if not has_vector or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
+  -- The history has no passages: those of a long memory that comes back from there are made anew.
+  if not has_vector or (from and from ~= key) or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
   if over then history.close(mid) else register(step, from) end

@@ -56,10 +56,10 @@ local function bring_back(mid, name)
   follow_marks.mark(mid)
   if #vector > 0 then
     redis.call('HSET', vector_key, unpack(vector))
-    vector_tags.copy(key, vector_key)
-  else
-    outbox.mark_due(due, clock.ms, mid)
+    vector_tags.copy(mid)
   end
+  -- Passages have no history: those of a long memory are made anew.
+  outbox.mark_due(due, clock.ms, mid)
   if order then message_order.insert(order, mid, score, neighbours_ms) end
   sayings.refresh(mid)
   if fields['om'] then outdated_messages.mark(mid, fields['om'], fields['z']) end

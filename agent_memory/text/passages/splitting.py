@@ -1,0 +1,85 @@
+"""Passages of a long text: what is embedded and searched by itself, so that no sentence drowns in its text (pure).
+
+Lengths are in bytes of UTF-8: about four make a token of an embedding model, in English and in Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+# About 200 tokens; embedding models read 256 and more.
+PASSAGE_BYTES = 800
+# A text that is hardly longer than one passage is its own passage.
+LONG_BYTES = 1200
+# The sentences at the end of a passage, up to this length, begin the next one, too.
+_OVERLAP_BYTES = 160
+# Of a longer text no more is searched by passages.
+MOST_PASSAGES = 96
+
+# Where a sentence, a line or a list item ends.
+# A run of marks is looked at once, where it begins.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|(?<![。！？｡])[。！？｡]++[”’」』）]*+|(?<!\s)\n\s*+")
+_BLANK = re.compile(r"\s")
+
+Span = tuple[int, int]
+"""The first character and the one behind the last."""
+
+
+def split_passages(text: str) -> Sequence[Span]:
+    """Return the passages of a long text, at most 96; none for a text that is short enough to be searched as a whole."""
+    if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
+        return ()
+    passages: list[Span] = []
+    current: list[tuple[int, int, int]] = []
+    size = 0
+    for start, end in _sentences(text):
+        length = len(text[start:end].encode())
+        if current and size + length > PASSAGE_BYTES:
+            passages.append((current[0][0], current[-1][1]))
+            if len(passages) == MOST_PASSAGES:
+                return passages
+            current = _tail(current, PASSAGE_BYTES - length)
+            size = sum(each[2] for each in current)
+        current.append((start, end, length))
+        size += length
+    passages.append((current[0][0], current[-1][1]))
+    return passages
+
+
+def beginning(text: str) -> str:
+    """Return the first passage of a long text, or the whole of a short one."""
+    passages = split_passages(text)
+    return text[: passages[0][1]] if passages else text
+
+
+def ending(text: str) -> str:
+    """Return the end of a long text, about a passage: what a message asks stands there. The whole of a short one."""
+    passages = split_passages(text)
+    starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]
+    return text[starts[0] :] if starts else text[passages[-1][0] :] if passages else text
+
+
+def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
+    """Return the last sentences that fit the overlap and the room of the next passage."""
+    kept = 0
+    for place in range(len(sentences) - 1, 0, -1):
+        kept += sentences[place][2]
+        if kept > min(_OVERLAP_BYTES, room):
+            return list(sentences[place + 1 :])
+    return list(sentences[1:])
+
+
+def _sentences(text: str) -> Iterator[Span]:
+    """Yield sentences with the blanks behind them; those that are longer than a passage in pieces, cut at a blank where there is one."""
+    ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
+    for start, end in pairwise(ends):
+        while len(text[start:end].encode()) > PASSAGE_BYTES:
+            # So many characters fit, whatever they are; the last blank among them is found from the back.
+            most = start + len(text[start:end].encode()[:PASSAGE_BYTES].decode(errors="ignore"))
+            blank = next((place + 1 for place in range(most - 1, start, -1) if _BLANK.match(text, place)), most)
+            yield start, blank
+            start = blank
+        if start < end:
+            yield start, end

@@ -1,0 +1,69 @@
+"""Long memories are found by their passages, wherever in them a sentence stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryRecordResultsResponse, SearchRequest
+from tests.support.rig import SCOPE, Rig, record
+
+TOPICS = ("tomatoes", "tax returns", "bicycles", "sonatas", "vaccines", "ferries", "compilers", "glaciers", "saffron", "volcanoes")
+CODES = {topic: f"The reference for {topic} in the annex is {1000 + 7 * place}." for place, topic in enumerate(TOPICS)}
+
+
+def report(topic: str, place: int) -> str:
+    """A text of about 3,000 tokens, with one sentence of its own at a place of a hundred."""
+    filler = [
+        f"Paragraph {number} of the {topic} report sums up what the committee heard about budgets and dates." for number in range(120)
+    ]
+    return "\n".join([*filler[:place], CODES[topic], *filler[place:]])
+
+
+@pytest.fixture
+async def reports(rig: Rig) -> Rig:
+    await rig.remember(*(record(report(topic, 11 * number), topic) for number, topic in enumerate(TOPICS)))
+    return rig
+
+
+async def search(rig: Rig, text: str, **wanted: Any) -> MemoryRecordResultsResponse:
+    return await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, **wanted}))
+
+
+async def passage_keys(rig: Rig) -> int:
+    return len([key async for key in rig.rt.client.scan_iter(match=f"{rig.keys.root}p:*")])
+
+
+@pytest.mark.parametrize("mode", [None, "hybrid", "semantic"])
+async def test_sentence_is_found_first_wherever_it_stands_in_a_long_text(reports: Rig, mode: str | None) -> None:
+    wanted = {} if mode is None else {"search_mode": mode}
+    first = [(await search(reports, sentence, **wanted)).memories[0].id for sentence in CODES.values()]
+    assert first == list(TOPICS)
+
+
+async def test_long_memory_is_one_result(reports: Rig) -> None:
+    found = await search(reports, "What did the committee hear about budgets?", limit=50)
+    assert (found.total, len({memory.id for memory in found.memories}), len(found.memories)) == (10, 10, 10)
+
+
+async def test_passages_follow_an_edit_and_a_deletion(reports: Rig) -> None:
+    rig, service = reports, reports.rt[MemoryService]
+    before = await passage_keys(rig)
+    changed = "\n".join(f"Line {number} tells what happened to the harbors of the north." for number in range(60))
+    await service.patch(SCOPE, "tomatoes", EditMemoryRecordRequest(text="Short now."))
+    await rig.index()
+    assert await passage_keys(rig) < before
+    await service.patch(SCOPE, "tomatoes", EditMemoryRecordRequest(text=changed))
+    await rig.index()
+    assert (await search(rig, "harbors of the north")).memories[0].id == "tomatoes"
+    await service.delete(SCOPE, list(TOPICS))
+    assert await passage_keys(rig) == 0
+
+
+async def test_passages_obey_filters_as_their_memories_do(reports: Rig) -> None:
+    await reports.rt[MemoryService].patch(SCOPE, "sonatas", EditMemoryRecordRequest(topics=["music"]))
+    found = await search(reports, CODES["glaciers"], topics={"any": ["music"]}, limit=5)
+    assert [memory.id for memory in found.memories] == ["sonatas"]
