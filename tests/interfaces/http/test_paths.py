@@ -167,9 +167,7 @@ async def test_get_of_search_is_a_memory_id(api: httpx.AsyncClient, recorded: Re
     assert recorded.last[:2] == ("longterm.get", ("search",))
 
 
-@pytest.mark.parametrize(
-    ("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)]
-)
+@pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)])
 async def test_unknown_paths(api: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await api.get(httpx.URL("http://localhost" + path))
     assert (answer.status_code, answer.json()) == (status, {"detail": "Not Found", "code": "not_found"})
