@@ -36,6 +36,7 @@ __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "par
 
 _WRITE_BATCH = 200
 _INDEX_BATCH = 16
+_VECTORS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,9 +392,15 @@ class MemoryStore(MemoryQueries):
         Some at a time: each takes the engine about half a millisecond, in which it answers nobody.
         """
         done: list[bool] = []
-        for start in range(0, len(items), _INDEX_BATCH):
-            done += await self._write_index(items[start : start + _INDEX_BATCH])
-        return done
+        batch: list[IndexEntry] = []
+        vectors = 0
+        for item in items:
+            if batch and (len(batch) >= _INDEX_BATCH or vectors + len(item.passages) >= _VECTORS_AT_ONCE):
+                done += await self._write_index(batch)
+                batch, vectors = [], 0
+            batch.append(item)
+            vectors += 1 + len(item.passages)
+        return done + (await self._write_index(batch) if batch else [])
 
     async def _write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         documents: list[str] = []

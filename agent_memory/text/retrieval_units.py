@@ -23,6 +23,7 @@ REACH = 2
 OWN_WEIGHT = 2
 # A message with more different terms of its own stands alone: its neighbours' terms are not added.
 STANDS_ALONE = 36
+_MANY = 1000
 # One with more than these has its neighbours' vectors added with less weight, in proportion.
 _SAYS_ENOUGH = 9
 # What the vectors of the nearest neighbours, and of those beyond, add to a message's own.
@@ -46,7 +47,10 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
     if len(set(own_terms)) <= STANDS_ALONE:
         for near in (*before, *after):
             found += terms(beginning(near.text))
-    if own := " ".join(own_terms):
+    if len(own_terms) > _MANY:
+        # How often a very long text has a word says little of it; its passages have theirs as often as they do.
+        found += dict.fromkeys(own_terms)
+    elif own := " ".join(own_terms):
         found += [own] * OWN_WEIGHT
     for tags in (record.topics, record.entities):
         for part in tags or ():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import random
 import re
 import subprocess
@@ -45,6 +46,8 @@ _OFTEN = 64_000
 _LARGE_KINDS = ("sentences", "ligatures", "different words")
 _LONGEST_QUERY = 8_000
 _FEW = 2
+# All kinds take a quarter of an hour: STALL_KINDS=60.
+_KINDS = int(os.environ.get("STALL_KINDS", "1"))
 _VALUES = {"user_id": "victim", "session_id": "s1", "role": "user", "label": "b1", "memory_id": "m1", "id": "m1", "name": "notes"}
 _IN_PATHS = {**_VALUES, "agent_id": "a1"}
 # Nobody's task any more: it goes with the relay of the version before.
@@ -86,7 +89,7 @@ class Watched:
         await wait_until(idle, f"workers rest after {what}", seconds=300)
 
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
-        """Sends hostile texts in one field: of every kind up to 64 KB, of few kinds as long as the field takes.
+        """Sends hostile texts in one field: of `STALL_KINDS` kinds up to 64 KB, the next field others, and as long as the field takes.
 
         Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all.
         """
@@ -95,9 +98,10 @@ class Watched:
             if _is_taken(await self.send(what, request(text_field.build(("word " * (largest // 5 + 1))[:largest])))):
                 break
         direct = largest > 1000 and not re.search(r"metadata|filter|\.note", text_field.path)
-        kinds = list(PARTS) if direct else [list(PARTS)[number % len(PARTS)] for number in islice(self._kind, _FEW)]
+        often = _KINDS if direct else min(_KINDS, _FEW)
+        kinds = [list(PARTS)[number % len(PARTS)] for number in islice(self._kind, min(often, len(PARTS)))]
         tries = [(kind, min(largest, _OFTEN)) for kind in kinds]
-        tries += [(kind, largest) for kind in _LARGE_KINDS if largest > _OFTEN]
+        tries += [(kind, largest) for kind in (_LARGE_KINDS if _KINDS > _FEW else _LARGE_KINDS[:1]) if largest > _OFTEN]
         for kind, size in tries:
             await self.send(f"{what}, {size} of {kind}", request(text_field.build(hostile_text(kind, size)[:size])))
         await self.rest(what)
@@ -273,7 +277,7 @@ async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Wat
     kinds = list(PARTS)
     for number, (method, path) in enumerate(routes):
         for place, body in enumerate(_compat_bodies()):
-            for kind in ("different words", kinds[(number + place) % len(kinds)]):
+            for kind in ("different words", kinds[(number + place) % len(kinds)])[-_KINDS:]:
                 request = watched.client.build_request(method, _url(path), json=body(hostile_text(kind, _OFTEN)[:_OFTEN]))
                 await watched.send(f"{method} {path} {list(body('-'))}, {kind}", request)
         await watched.rest(f"{method} {path}")

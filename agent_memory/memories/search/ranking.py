@@ -75,14 +75,17 @@ def fuse(
     least = max(min(similarities.values(), default=0.0) if least is None else least, 0.0)
     rest = 1 - alpha
     # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
-    near_part = alpha / nearest if nearest > 0 else 0.0
-    word_part = rest / best if best > 0 else 0.0
+    # The division comes first, so that the best of a list counts as exactly 1.
+    near_unit, word_unit = nearest if nearest > 0 else math.inf, best if best > 0 else math.inf
     if known:
         words = {**{name: 0.0 for name in known if name in similarities}, **words}
     of_words = words.get
-    fused = [(near_part * (near if near > 0 else 0.0) + word_part * of_words(name, last_word), name) for name, near in similarities.items()]
-    far = near_part * least
-    fused += [(far + word_part * word, name) for name, word in words.items() if name not in similarities]
+    fused = [
+        (alpha * ((near if near > 0 else 0.0) / near_unit) + rest * (of_words(name, last_word) / word_unit), name)
+        for name, near in similarities.items()
+    ]
+    far = alpha * (least / near_unit)
+    fused += [(far + rest * (word / word_unit), name) for name, word in words.items() if name not in similarities]
     return _ordered(fused)
 
 

@@ -15,6 +15,8 @@ PASSAGE_BYTES = 800
 LONG_BYTES = 1200
 # The sentences at the end of a passage, up to this length, begin the next one, too.
 _OVERLAP_BYTES = 160
+# Characters in which the first passage ends, whatever they are.
+_LOOKED_AT = 4096
 # Of a longer text no more is searched by passages.
 MOST_PASSAGES = 96
 
@@ -50,7 +52,8 @@ def split_passages(text: str) -> Sequence[Span]:
 
 def beginning(text: str) -> str:
     """Return the first passage of a long text, or the whole of a short one."""
-    passages = split_passages(text)
+    # Where it ends does not depend on what comes much later.
+    passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 

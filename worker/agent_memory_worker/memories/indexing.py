@@ -36,13 +36,13 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
     jobs, gone = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in gone:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
-    passages = {job.mid: len(_passages(job)) for job in jobs}
-    done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases)
-    long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: passages[job.mid])
+    passages = await aside(lambda: {job.mid: _passages(job) for job in jobs}, sum(len(job.record.text) for job in jobs))
+    done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
+    long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: len(passages[job.mid]))
     if not long:
         return done
     busy = long_texts is not None and long_texts.locked()
-    totals = accumulate(passages[job.mid] for job in long)
+    totals = accumulate(len(passages[job.mid]) for job in long)
     # One that has more passages than this alone is embedded alone.
     now = [] if busy else [job for job, total in zip(long, totals, strict=True) if total <= _PASSAGES] or long[:1]
     for job in long[len(now) :]:
@@ -50,25 +50,34 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
             DueKind.MEMORY, leases[job.mid], "long texts wait for each other", delay_seconds=_BUSY_SECONDS if busy else 0, forgive=True
         )
     async with long_texts or nullcontext():
-        return done + await _index_by_tenant(runtime, now, leases)
+        return done + await _index_by_tenant(runtime, now, leases, passages)
 
 
-async def _index_by_tenant(runtime: Runtime, jobs: Sequence[IndexJob], leases: Mapping[str, Claim]) -> int:
+async def _index_by_tenant(
+    runtime: Runtime, jobs: Sequence[IndexJob], leases: Mapping[str, Claim], passages: Mapping[str, Sequence[str]]
+) -> int:
     by_tenant: dict[str, list[IndexJob]] = {}
     for job in jobs:
         by_tenant.setdefault(job.tenant if runtime[EmbeddingBudget].limits(job.tenant) else "", []).append(job)
     done = 0
     for tenant, jobs_of_tenant in by_tenant.items():
         try:
-            done += await _index(runtime, runtime[TenantModels].embedder(tenant) if tenant else runtime.embedder, jobs_of_tenant, leases)
+            embedder = runtime[TenantModels].embedder(tenant) if tenant else runtime.embedder
+            done += await _index(runtime, embedder, jobs_of_tenant, leases, passages)
         except BudgetSpent as error:
             for job in jobs_of_tenant:
                 await _put_off(runtime, leases[job.mid], error)
     return done
 
 
-async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob], leases: Mapping[str, Claim]) -> int:
-    texts = list(dict.fromkeys(text for job in jobs for text in _texts(job)))
+async def _index(
+    runtime: Runtime,
+    embedder: Embedder,
+    jobs: Sequence[IndexJob],
+    leases: Mapping[str, Claim],
+    passages: Mapping[str, Sequence[str]],
+) -> int:
+    texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
 
     def entry(job: IndexJob) -> IndexEntry:
@@ -80,14 +89,15 @@ async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob],
                 vectors[beginning(job.record.text)],
                 [vectors[beginning(near.text)] for near in job.before],
                 [vectors[beginning(near.text)] for near in job.after],
-                needs_context(job.record.text),
+                needs_context(beginning(job.record.text)),
             ),
             terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
             past=job.terms is not None,
-            passages=[(passage_terms(job.record, text), vectors[text]) for text in _passages(job)],
+            passages=[(passage_terms(job.record, text), vectors[text]) for text in passages[job.mid]],
         )
 
-    items = await aside(lambda: [entry(job) for job in jobs], sum(map(len, texts)))
+    read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
+    items = await aside(lambda: [entry(job) for job in jobs], read)
     return sum(await runtime[MemoryStore].write_index(items))
 
 
@@ -97,9 +107,9 @@ async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
-def _texts(job: IndexJob) -> list[str]:
+def _context(job: IndexJob) -> list[str]:
     """Everything whose vector goes into this memory's: neighbours are mostly in the same batch, or in the embedder's cache."""
-    return [beginning(job.record.text), *_passages(job), *(beginning(near.text) for near in (*job.before, *job.after))]
+    return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
