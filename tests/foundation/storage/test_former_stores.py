@@ -106,7 +106,7 @@ async def test_another_type_of_vectors_gets_its_own_indexes_history_included(mak
             await new.rt[Reindexer].drop_former_indexes()
             await hours_later(new)
             dropped = await new.rt[Reindexer].drop_former_indexes()
-            assert {name.removeprefix(new.keys.index("")).split(":")[0] for name in dropped} == {"v", "h", "pr", "it"}
+            assert {name.removeprefix(new.keys.index("")).split(":")[0] for name in dropped} == {"v", "p", "h", "pr", "it"}
             assert len(await indexes(new)) == len(old)
 
 

@@ -314,7 +314,7 @@ def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
         "offset": 0,
         "session_id": {"in_": ["a"]},
         "topics": {"none": ["x"]},
-        "created_at": {"gte": "2024-01-01T00:00:00Z", "inclusive": "both"},
+        "created_at": {"gte": "2024-01-01", "inclusive": "both"},
         "namespace": {"eq": "app"},
         "recency_boost": False,
         "recency_semantic_weight": 0.5,
