@@ -51,7 +51,7 @@ class McpDoor:
         try:
             if over.is_set():
                 raise Unavailable("the server is stopping")
-            make = await asyncio.to_thread(_load)
+            make = await asyncio.to_thread(_load, self._settings)
             http = make(self._settings, self._scope_of, ["streamable-http"], host=self._host)
             async with http.running(runtime):
                 opened.set_result(http)
@@ -72,7 +72,10 @@ class McpDoor:
         await http.streamable(scope, receive, send)
 
 
-def _load() -> type[McpHttp]:
+def _load(settings: Settings) -> type[McpHttp]:
     from agent_memory.mcp.http import McpHttp
+    from agent_memory.mcp.server import listed_tools
 
+    # A third of a second, which the event loop should not be held for.
+    listed_tools(settings.mcp.tools)
     return McpHttp

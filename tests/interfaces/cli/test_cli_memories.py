@@ -190,7 +190,17 @@ async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> Non
         if name.startswith(f"{prefix}:{{0}}:ix:m:".encode()):
             await client.execute_command("FT.DROPINDEX", name)
     done = await asyncio.to_thread(agent_memory, "rebuild-index", "--embed", "--format", "json", cwd=tmp_path, **given)
-    counts = {"memories": 2, "vectors": 0, "passages": 0, "sessions": 0, "history": 0, "changes": 0, "procedures": 0, "items": 0, "to_embed": 2}
+    counts = {
+        "memories": 2,
+        "vectors": 0,
+        "passages": 0,
+        "sessions": 0,
+        "history": 0,
+        "changes": 0,
+        "procedures": 0,
+        "items": 0,
+        "to_embed": 2,
+    }
     assert json.loads(done.stdout) == counts
     await client.aclose()
 

@@ -33,6 +33,7 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.BudgetSpent("spent", retry_after=9), 429, "model_tokens_spent"),
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.Overloaded("full"), 503, "overloaded"),
+    (errors.ErasureUnderWay(4.0), 409, "erasure_under_way"),
     (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
     (errors.StoreLost("Redis is empty", retry_after=5), 503, "store_lost"),
     (errors.StoreChanged("Redis holds another store", retry_after=5), 503, "store_changed"),
@@ -53,7 +54,7 @@ async def test_every_error_of_ours_has_its_answer(
     body = answer.json()
     assert (answer.status_code, body["detail"], body["code"]) == (status, error.message, code)
     assert error.data.items() <= body.items()
-    waits = isinstance(error, errors.Unavailable | errors.TooMany | errors.RequestUnderWay)
+    waits = isinstance(error, errors.Unavailable | errors.TooMany | errors.RequestUnderWay | errors.ErasureUnderWay)
     assert answer.headers.get("retry-after") == (str(error.retry_after) if waits else None)
     assert answer.headers.get("www-authenticate") == ("Bearer" if isinstance(error, errors.Unauthenticated) else None)
 
