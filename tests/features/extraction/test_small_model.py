@@ -8,6 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 
 from agent_memory.core.errors import ContextExceeded
@@ -46,17 +47,15 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Every request that goes to the model's server, with the status of its answer."""
     seen: list[tuple[str, int]] = []
-    from agent_memory.llm.openai.http11 import PlainTransport
+    send = httpx2.AsyncClient.send
 
-    send = PlainTransport.handle_async_request
-
-    async def watched(self: PlainTransport, request: Any) -> Any:
-        answer = await send(self, request)
+    async def watched(self: httpx2.AsyncClient, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        answer = await send(self, request, **options)
         if request.method == "POST":
             seen.append((json.dumps(json.loads(request.content)["messages"]), answer.status_code))
         return answer
 
-    monkeypatch.setattr(PlainTransport, "handle_async_request", watched)
+    monkeypatch.setattr(httpx2.AsyncClient, "send", watched)
     return seen
 
 
