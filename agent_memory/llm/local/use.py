@@ -92,7 +92,7 @@ class UseEncoder:
         return [[_BEGIN, *(one.ids[: self._max_tokens - 2] or [_UNKNOWN]), _END] for one in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector for each text. All tokens stand in one row of tokens; a window that leaves its text sees zeros."""
+        """Return one vector for each text. The tokens of all texts form one sequence; a window beyond its text sees zeros."""
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))

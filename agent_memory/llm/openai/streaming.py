@@ -1,4 +1,4 @@
-"""Answers that come token by token: so a model that is slow is told from one that is silent."""
+"""Stream answers token by token, to tell a slow model from a silent one."""
 
 from __future__ import annotations
 

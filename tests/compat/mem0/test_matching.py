@@ -94,6 +94,6 @@ async def test_pages_count_what_passes_filters_beyond_the_index(store: Store) ->
     assert [page["next"] is not None for page in pages] == [True, False, False]
 
 
-async def test_what_was_changed_is_found_by_the_time_of_the_change(store: Store) -> None:
+async def test_changed_memory_is_found_by_the_time_of_its_change(store: Store) -> None:
     changed = await store.call("PUT", f"/v1/memories/{store.ids[TEA]}/", {"text": "I drink black tea"})
     assert await store.found({"updated_at": {"gte": changed["updated_at"]}}) == ["I drink black tea"]

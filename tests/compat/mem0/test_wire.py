@@ -207,7 +207,7 @@ async def test_an_app_is_one_more_way_to_say_whose(api: httpx.AsyncClient, user:
     assert await listed(api, {"app_id": app}) == []
 
 
-async def test_what_the_system_says_to_an_agent_is_the_agent_s_memory(api: httpx.AsyncClient, user: str) -> None:
+async def test_system_message_with_an_agent_becomes_the_agents_memory(api: httpx.AsyncClient, user: str) -> None:
     agent, style = f"agent-{user}", {"role": "system", "content": "You are a running coach who speaks of hills"}
     for fields in ({"infer": False}, {}, {"infer": True}):
         name = f"{agent}-{len(fields)}-{fields.get('infer')}"
@@ -251,7 +251,7 @@ async def test_categories_are_taken_in_each_shape_that_programs_send(api: httpx.
     await call(api, "PATCH", project, {"custom_categories": []})
 
 
-async def test_what_is_said_beside_pictures_is_kept_and_the_answer_names_what_is_not(api: httpx.AsyncClient, user: str) -> None:
+async def test_text_beside_pictures_is_stored_and_notices_name_the_pictures(api: httpx.AsyncClient, user: str) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/x.jpg"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "I own a red bike"},

@@ -53,7 +53,7 @@ async def test_many_long_memories_keep_nobody_waiting(live: httpx.AsyncClient) -
     assert beat.longest < _MOST
 
 
-async def test_what_grows_under_normalization_is_refused_by_its_field_before_it_is_worked_on(live: httpx.AsyncClient) -> None:
+async def test_text_that_grows_under_normalization_is_refused_with_its_field(live: httpx.AsyncClient) -> None:
     growing = "\ufdfa" * 21_000
     memories = [{"id": f"grows-{number}", "text": f"{number} {growing}"} for number in range(110)]
     async with heartbeat() as beat:
