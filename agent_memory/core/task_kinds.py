@@ -18,8 +18,6 @@ class TaskName(StrEnum):
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"
-    PROCESS_SESSIONS = "process_sessions"
-    """What the relay of the version before hands over; it goes with that version."""
     EXTRACT_FACTS = "extract_facts"
     INDEX_MEMORIES = "index_memories"
     INDEX_ITEMS = "index_items"

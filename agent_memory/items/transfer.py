@@ -20,8 +20,8 @@ class _ItemLine(PutItem):
     """An item in an export; the namespace is its owner's, `path` its own."""
 
     namespace: OptionalIdentifier = None
-    created_at: Instant | None = None
-    updated_at: Instant | None = None
+    created_at: Instant
+    updated_at: Instant
     ends_at: Instant | None = None
 
 
@@ -56,10 +56,8 @@ class ItemTransfer:
         here = await self._store.load_item(scope, owner, read.path, read.key)
         if here is not None:
             return "same" if here.item.value == read.value else "other"
-        # Exports of former versions are read, too; no item is of the future.
-        now = datetime.now(UTC)
-        updated = min(read.updated_at or now, now)
-        times = ItemTimes(min(read.created_at or updated, updated), updated, read.ends_at)
+        updated = min(read.updated_at, datetime.now(UTC))  # no item is of the future
+        times = ItemTimes(min(read.created_at, updated), updated, read.ends_at)
         await self._store.write_items(scope, owner, [read], times)
         return "new"
 

@@ -31,7 +31,6 @@ from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
-from agent_memory.memories.upkeep.identity_repair import IdentityRepair
 from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
@@ -73,7 +72,6 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         RetentionService(scan, commits),
         DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec, foundation.schemas),
-        IdentityRepair(client, keys, fsync=foundation.fsync),
         IdleTenants(client, keys),
     )
     _open_search(foundation, services, store, usage)

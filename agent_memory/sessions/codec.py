@@ -247,11 +247,11 @@ class OwnMemory(NamedTuple):
     """A memory that waits in a session's journal, as it was given: what its writer left out counts as left out, so that the same PUT again
     is the same memory again.
 
-    `rights` and `written` (µs, as text) are those of the write; None where a former version of the server wrote it.
+    `rights` and `written` (µs, as text) are those of the write.
     """
 
     record: MemoryRecord
-    rights: Rights | None = None
+    rights: Rights
     written: str | None = None
 
 
@@ -271,10 +271,8 @@ def decode_own(raw: str) -> OwnMemory:
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
-    rights = None
-    if "by" in body:
-        limits = [body["by"].get(name) for name in _RIGHTS]
-        rights = Rights(*(None if limit is None else frozenset(limit) for limit in limits))
+    limits = [body["by"].get(name) for name in _RIGHTS]
+    rights = Rights(*(None if limit is None else frozenset(limit) for limit in limits))
     return OwnMemory(memory, rights, body.get("at"))
 
 

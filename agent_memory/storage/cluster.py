@@ -23,7 +23,6 @@ from agent_memory.core.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.round_trip import BoundedPool, StoreGate
-from agent_memory.storage.search.indexes import some_index
 
 log = logging.getLogger(__name__)
 
@@ -119,12 +118,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, comma
 async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
     """Whether a server has begun a store under these keys. Changes nothing, and makes no index."""
     with redis_errors():
-        if await client.exists(home.config):
-            return True
-        try:
-            return await some_index(client, home)
-        except ResponseError:  # A Redis without the query engine: whoever needs that says so.
-            return False
+        return bool(await client.exists(home.config))
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
@@ -134,13 +128,8 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> Non
     tenant is in depends on the number, so it stays what it was.
     """
     with redis_errors():
-        there = await client.hget(home.config, _BUCKETS)
-        if there is None:
-            # Stores of former versions that have one do not say so; their indexes show that they are there.
-            if not await some_index(client, home):
-                await client.hsetnx(home.config, _BUCKETS, str(wanted))
-            there = await client.hget(home.config, _BUCKETS)
-    recorded = 1 if there is None else int(there)
+        await client.hsetnx(home.config, _BUCKETS, str(wanted))
+        recorded = int(await client.hget(home.config, _BUCKETS) or wanted)
     if recorded != wanted:
         raise StartupError(
             f"setting REDIS_BUCKETS: this store was made with {recorded}, not {wanted}, and keeps them: tenants are found by the number "

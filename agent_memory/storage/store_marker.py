@@ -22,7 +22,6 @@ from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.round_trip import exchange
 from agent_memory.storage.scripts import Script
-from agent_memory.storage.search.indexes import some_index
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +79,9 @@ class StoreFile:
             raise StartupError(f"{self.path}, which names the store in this directory, cannot be read: {error}") from error
 
 
-async def open_marker(client: Redis, keys: Keys, former_id: str | None) -> None:
-    """Gives a store that has no marker one: a new store, and one of a version that made none.
-
-    `former_id` is the store that was here, as far as anybody knows. If nothing is left of it, its loss is noted instead.
-    """
-    there = former_id is not None and await some_index(client, keys)
-    # What is there without a marker where one was known is a copy from before there were markers, put back.
-    new_id = former_id if former_id is not None and there else token_hex(8)
-    await Script(client, "storage/marker_open")(config=keys.config, new_id=new_id, lost_id=None if there else former_id)
+async def open_marker(client: Redis, keys: Keys, noted_id: str | None) -> None:
+    """Give a store that has no marker one. If one is known to have been here (`noted_id`), note its loss instead."""
+    await Script(client, "storage/marker_open")(config=keys.config, new_id=token_hex(8), lost_id=noted_id)
 
 
 async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:

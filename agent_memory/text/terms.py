@@ -19,9 +19,6 @@ from agent_memory.text.cleaning.control_characters import plain_text
 from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 from agent_memory.text.stemming.unicode_forms import normalized
 
-VERSION = 2
-"""Of the terms: stores whose texts were indexed by others are indexed anew as far as `changed_terms` says so."""
-
 # Underscores alone are no word: a query cannot ask for them. A run of them is looked at once, where it begins.
 _WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
@@ -176,11 +173,6 @@ def terms(text: str) -> list[str]:
         known = frozenset(found)
         found += dict.fromkeys(term for stem in stems for term in map(_term, _WORD.findall(fold(stem))) if term not in known)
     return found[:_MAX_TERMS]
-
-
-def changed_terms(text: str) -> bool:
-    """Whether a text may have other terms now than those of a former version."""
-    return not text.isascii() or language_of(text) is not None
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:

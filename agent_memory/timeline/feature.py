@@ -16,7 +16,6 @@ from agent_memory.timeline.history import TimelineHistory
 from agent_memory.timeline.section import TimelineSection
 from agent_memory.timeline.service import REBUILD, SUMMARIZE, TimelineService
 from agent_memory.timeline.store import TimelineStore
-from agent_memory.timeline.summaries.former import FormerTimelines
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
@@ -35,7 +34,6 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
     services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
-    services.add(FormerTimelines(client, keys, follower))
 
 
 def _minutes(settings: Settings) -> float | None:

@@ -17,7 +17,7 @@ import yaml
 
 from agent_memory.cli.app import app
 from agent_memory.core.settings import variables
-from agent_memory.core.settings.renamed import REMOVED, RETIRED
+from agent_memory.core.settings.renamed import RETIRED
 from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
 from tests.support.cli import ROOT, agent_memory, clean_environment
 
@@ -146,7 +146,7 @@ def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
     for word in named:
         name = word.partition("=")[0]
         if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):
-            assert name in variables() or name in RETIRED or name in REMOVED or name in foreign, word
+            assert name in variables() or name in RETIRED or name in foreign, word
         if re.fullmatch(r"[\w./-]+\.(py|yml|lock)|[\w-]+/([\w-]+/)*", word) and "/" in word:
             places = (ROOT, ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
             assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word

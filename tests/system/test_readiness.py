@@ -245,7 +245,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         before = sorted(await rig.rt.client.execute_command("FT._LIST"))
         async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as later:
             assert sorted(await later.rt.client.execute_command("FT._LIST")) == before
-        # And neither do those that clear up after former versions.
+        # And neither do those that clear up after former models.
         assert await rig.rt[Reindexer].drop_former_indexes() == []
 
 
@@ -362,19 +362,6 @@ async def test_the_first_request_to_another_redis_is_refused(
         proxy.cut()
         await wait_until(ready(http), "the store we know")
         assert (await http.get("/v1/working-memory/s")).json()["messages"][0]["content"] == "I moved to Lisbon in May"
-
-
-async def test_a_store_of_a_version_without_markers_gets_one(make_rig: MakeRig) -> None:
-    async with make_rig() as rig:
-        await filled(rig)
-        prefix = rig.settings.redis.key_prefix
-        async with make_rig(KEY_PREFIX=prefix) as former:
-            # As a former version left it: data and indexes, and nothing that says which store it is.
-            await former.rt.client.hdel(former.keys.config, "store", "made", "built")
-        async with make_rig(KEY_PREFIX=prefix) as now:
-            assert (await now.rt.ready()).ok
-            assert await now.rt.client.hget(now.keys.config, "store")
-            assert len(await now.stored()) == 41
 
 
 async def test_data_that_are_gone_from_the_directory_are_told_and_accepted(tmp_path: Path) -> None:

@@ -50,8 +50,6 @@ _FEW = 2
 _KINDS = int(os.environ.get("STALL_KINDS", "1"))
 _VALUES = {"user_id": "victim", "session_id": "s1", "role": "user", "label": "b1", "memory_id": "m1", "id": "m1", "name": "notes"}
 _IN_PATHS = {**_VALUES, "agent_id": "a1"}
-# Nobody's task any more: it goes with the relay of the version before.
-_RETIRED = {TaskName.PROCESS_SESSIONS}
 # What is erased, or gone, could not be compared any more.
 _LATER = ("delete /v1/users", "delete /v1/agents", "post /v1/long-term-memory/purge", "post /v1/long-term-memory/forget")
 
@@ -310,5 +308,5 @@ async def test_every_task_has_run_and_none_holds_the_event_loop(watched: Watched
     ):
         await watched.send(url, watched.client.build_request(method, url, json=body))
         await watched.rest(url)
-    assert set(TaskName) - _RETIRED <= watched.tasks.keys()
+    assert set(TaskName) <= watched.tasks.keys()
     assert not watched.found, "\n".join(watched.found)

@@ -27,7 +27,6 @@ from tests.system.faults.pictures import waiting
 pytestmark = pytest.mark.slow
 
 _FUTURE = cast("DueKind", "future")
-PARTS = ("member", "lease", "attempt")
 
 
 class OlderTasks(Tasks):
@@ -109,37 +108,6 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         assert sorted(one.text for one in await newer.stored()) == sorted(texts)
         assert {state.dead for state in (await newer.rt.outbox.backlog()).values()} == {0}
         assert not await newer.rt.outbox.reasons(DueKind.MEMORY)
-
-
-async def test_what_the_relay_of_the_version_before_handed_over_is_done(make_rig: MakeRig) -> None:
-    """Its keys name the lease, and a task of it may carry several sessions; its workers said less about what they had begun."""
-    # A claim whose reply is lost stands until its lease ends.
-    async with make_rig(WORKER_LEASE_SECONDS=5) as rig, await newer_docket(rig) as docket:
-        for number in range(4):
-            await rig.append(f"s{number}", f"Ana bought house number {number} in Lisbon")
-        claims = await rig.claim(DueKind.SESSION)
-        # A worker of it was killed in the middle of one.
-        held = claims[3]
-        await rig.rt.client.hset(rig.keys.tries(DueKind.SESSION), held.member, f"0 {held.lease} b")
-        docket.register(Tasks(rig.rt).process_sessions, names=["process_sessions"])
-        key = f"session:{claims[0].member}:{claims[0].lease}"
-        await docket.add("process_sessions", key=key)(*([getattr(claim, part) for claim in claims[:3]] for part in PARTS))
-        stop = asyncio.Event()
-        worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
-
-        async def all_but_one() -> bool:
-            return set(await rig.marks(DueKind.SESSION)) == {held.member}
-
-        await wait_until(all_but_one, "the three sessions")
-        await rig.make_due(DueKind.SESSION)
-
-        async def idle() -> bool:
-            return not await waiting(rig)
-
-        await wait_until(idle, "the session of the worker that was killed")
-        stop.set()
-        await worker
-        assert sorted(memory.text for memory in await rig.stored()) == [f"Ana bought house number {n} in Lisbon" for n in range(4)]
 
 
 async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:

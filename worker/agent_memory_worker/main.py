@@ -12,7 +12,6 @@ from ulid import ULID
 
 from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.settings import Settings
-from agent_memory.memories.upkeep.identity_repair import IdentityRepair
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.runtime import Runtime
 from agent_memory.storage.connection import redis_errors
@@ -76,8 +75,6 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
     """Notes what has to be done once; a Redis that is slow or away for a moment is waited for."""
     while not stop.is_set():
         try:
-            await runtime[IdentityRepair].repair_until_clean()
-            await runtime[Reindexer].reindex_for_terms()
             await runtime[Reindexer].reindex_for_model()
         except RedisUnavailable as error:
             log.warning("the worker waits for Redis: %s", error)

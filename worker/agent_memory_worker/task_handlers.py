@@ -77,11 +77,6 @@ class Tasks:
                 await summarize_session(self._runtime, member, plainly=claim.attempt > _PATIENCE)
                 await settle_session(self._runtime, member)
 
-    async def process_sessions(self, members: list[str], leases: list[int], attempts: list[int]) -> None:
-        """The same for several, from a relay of the version before."""
-        for member, lease, attempt in zip(members, leases, attempts, strict=True):
-            await self.process_session(member, lease, attempt)
-
     async def extract_facts(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
         """Asks a model for the facts in a session's new messages."""
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:

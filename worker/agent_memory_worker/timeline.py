@@ -8,7 +8,6 @@ from agent_memory.runtime import Runtime
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.service import SUMMARIZE
 from agent_memory.timeline.store import TimelineOwner
-from agent_memory.timeline.summaries.former import FormerTimelines
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
@@ -17,11 +16,7 @@ _AT_ONCE = 1_000
 
 
 async def order_summaries(runtime: Runtime) -> int:
-    """Orders the summaries of timelines with periods that are over; returns of how many timelines.
-
-    What a former version stored is brought into the present shape first.
-    """
-    await runtime[FormerTimelines].follow_until_clean()
+    """Orders the summaries of timelines with periods that are over; returns of how many timelines."""
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
     await runtime[OrderStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)

@@ -49,11 +49,6 @@ RETIRED: Mapping[str, str] = {
 }
 """The archived server's variables that we do not read, each with the reason or what does its work."""
 
-REMOVED: Mapping[str, str] = {
-    "EMBEDDING_CACHE_SECONDS": "each process keeps the vectors of its queries in its memory",
-}
-"""Variables of former versions of this server that nothing reads, each with the reason."""
-
 # Other programs read these, too: that they are set says nothing about us.
 _COMMON = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _NEVER_READ = "REDIS_MEMORY_"
@@ -97,7 +92,7 @@ def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadV
             upper = name.upper()
             if upper in variable_names or name in unread:
                 continue
-            if reason := RETIRED.get(upper) or REMOVED.get(upper):
+            if reason := RETIRED.get(upper):
                 unread[name] = UnreadVariable(name, f"{upper} is not read any more: {reason}", upper in _COMMON)
             elif upper.startswith(_NEVER_READ):
                 unread[name] = UnreadVariable(name, f"{name} is not read, and never was")

@@ -1,4 +1,4 @@
-"""When the embedding model or the index terms change: the memories concerned are marked as waiting for their vectors and terms.
+"""When the embedding model changes: memories are marked as waiting for their vectors.
 
 Searches use the index of a new model at once.
 """
@@ -6,14 +6,14 @@ Searches use the index of a new model at once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
 from redisvl.schema import IndexSchema
 
 from agent_memory.core.task_kinds import DueKind
-from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.search.indexes import (
@@ -24,13 +24,11 @@ from agent_memory.storage.search.indexes import (
     vector_index_name,
 )
 from agent_memory.storage.search.queries import search
-from agent_memory.text.terms import VERSION as TERMS_VERSION
-from agent_memory.text.terms import changed_terms
 
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-# Processes of the former version may still search while they are replaced one by one.
+# Processes with the former model may still search while they are replaced one by one.
 _FORMER_SECONDS = 3600.0
 _FORMER = "former "
 
@@ -58,42 +56,8 @@ class Reindexer:
             log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
         return count
 
-    async def reindex_for_terms(self) -> int:
-        """Marks the memories that may have other index terms than when they were written; returns how many. Cheap when nothing changed."""
-        with redis_errors():
-            before, vectors = await self._client.hmget(self._keys.config, ["terms", "vectors"])
-        if before == str(TERMS_VERSION).encode():
-            return 0
-        count = await self._mark_changed_terms() if vectors is not None else 0
-        with redis_errors():
-            await self._client.hset(self._keys.config, "terms", str(TERMS_VERSION))
-        if count:
-            log.info("the index terms of some languages changed: %d memories are indexed again", count)
-        return count
-
-    async def _mark_changed_terms(self) -> int:
-        count = 0
-        batch: list[str] = []
-        with redis_errors():
-            async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
-                batch.append(key.decode())
-                if len(batch) >= _BATCH:
-                    count += await self._mark_changed(batch)
-                    batch = []
-            return count + await self._mark_changed(batch)
-
-    async def _mark_changed(self, names: Sequence[str]) -> int:
-        texts = await read(self._client, lambda pipe: [pipe.hget(name, "j") for name in names]) if names else []
-        changed = [
-            name.rsplit(":", 1)[-1]
-            for name, text in zip(names, texts, strict=True)
-            if text is not None and changed_terms(text.decode(errors="replace"))
-        ]
-        await self._outbox.mark_due(DueKind.MEMORY, changed)
-        return len(changed)
-
     async def drop_former_indexes(self) -> list[str]:
-        """Drops the indexes of a former version or embedding model an hour after they were first seen to be such; returns their names.
+        """Drops the indexes of a former embedding model an hour after they were first seen to be such; returns their names.
 
         Their documents stay: they are what the indexes of today hold.
         """
@@ -112,7 +76,7 @@ class Reindexer:
             with redis_errors():
                 await self._client.hdel(self._keys.config, *ended)
         if over:
-            log.info("dropped the indexes of a former version or model: %s", ", ".join(over))
+            log.info("dropped the indexes of a former model: %s", ", ".join(over))
         return over
 
     async def mark_all_memories(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 from agent_memory.core.errors import Conflict
@@ -74,11 +73,11 @@ class ForgetRequests:
         """
         assert change.proposal is not None
         ids: list[str] = change.proposal[FORGET]["ids"]
-        proposed = {memory["id"]: memory for memory in change.proposal[FORGET].get("memories", ())}
+        proposed = {memory["id"]: memory for memory in change.proposal[FORGET]["memories"]}
 
         def is_as_proposed(memories: Sequence[StoredMemory]) -> bool:
             named = {memory.record.id: memory for memory in memories}
-            return all(name in named and _still_is(named[name], proposed.get(name), change.at) for name in ids)
+            return all(name in named and _as_proposed(named[name]) == proposed[name] for name in ids)
 
         answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=ids), only_if=is_as_proposed)
         if not answer.forgotten:
@@ -89,10 +88,3 @@ class ForgetRequests:
 def _as_proposed(memory: StoredMemory) -> dict[str, Any]:
     record = memory.record
     return {"id": record.id, "version": memory.version, "namespace": record.namespace, "user_id": record.user_id}
-
-
-def _still_is(memory: StoredMemory, proposed: Mapping[str, Any] | None, at: datetime) -> bool:
-    """Whether a memory is what a proposal was made about. One of a former version of the server knows its own time alone."""
-    if proposed is None:
-        return memory.version <= at.timestamp() * 1_000_000
-    return _as_proposed(memory) == proposed

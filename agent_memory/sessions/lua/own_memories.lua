@@ -1,26 +1,16 @@
 -- Which of the memories that a session is given are news to it: what it holds unchanged, and was sent along with the rest, is not written
--- again. A session of a former version noted nothing: there, the same words under the same id are nothing new.
-local function marks_of(meta)
-  local json = redis.call('HGET', meta, 'held')
-  if json then return cjson.decode(json), nil end
-  local texts = {}
-  for _, memory in ipairs(cjson.decode(redis.call('HGET', meta, 'mems') or '[]')) do texts[memory.id] = memory.text end
-  return {}, texts
-end
+-- again.
 -- The positions in `to_promote` of those that are new, and by id those that the session holds still. `to_promote`: per memory its id, JSON,
 -- mid, owner and the time of its making (µs, or ""); `memories`: per memory its id, mark and the time of its making.
 local function new_ones(to_promote, memories, meta)
   local new, unchanged, mark_by_id = {}, {}, {}
   if #to_promote == 0 then return new, unchanged end
-  local marks, texts = {}, nil
-  if meta then marks, texts = marks_of(meta) end
+  local marks = cjson.decode(meta and redis.call('HGET', meta, 'held') or '{}')
   for i = 1, #memories, 3 do mark_by_id[memories[i]] = memories[i + 1] end
   for i = 1, #to_promote, 5 do
     local id, created = to_promote[i], to_promote[i + 4]
     local known_mark, known_created = string.match(marks[id] or '', '^(%S+) (%S+)$')
     if known_mark == mark_by_id[id] and (created == '' or created == known_created) then
-      unchanged[id] = true
-    elseif texts and texts[id] and texts[id] == cjson.decode(to_promote[i + 1]).record.text then
       unchanged[id] = true
     else
       new[#new + 1] = i

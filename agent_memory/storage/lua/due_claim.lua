@@ -3,8 +3,8 @@
 -- (`retry_limit.lua`), and what is beyond its tenant's share waits (`tenant_share.lua`; a `share` of 0 is any number).
 -- What is marked again while its lease runs is, if `exclusive`, not claimed a second time but due at once when that claim ends. A lease that
 -- is over is claimed again and keeps its beginning: docket knows whether its task still runs, and refuses a second one under its key.
--- `tries` holds per member "<tries that failed> <lease that runs>", then " b<token>" once it was begun (" b" alone: by the version before),
--- then " 1" if it was marked again meanwhile, " 2" if it may have been.
+-- `tries` holds per member "<tries that failed> <lease that runs>", then " b<token>" once it was begun, then " 1" if it was marked
+-- again meanwhile, " 2" if it may have been.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, kind, limit: number, lease_ms: number, max_attempts: number, exclusive: flag, share: number, never_ended
 -- -> {ms until the next mark is due or -1, marks given up, {member, lease, attempt, lease is over 1/0}…}
@@ -14,10 +14,6 @@ local tenant_share = require("storage/tenant_share")
 local outbox = require("storage/outbox")
 local lease = string.format('%.0f', clock.ms + lease_ms)
 local claims, given_up, deferred = {}, 0, 0
-local function begun_by(record, held)
-  local token = string.match(record, ' b(%d*)')
-  return token and ' b' .. (token == '' and held or token) or ''
-end
 -- A mark that was set after the lease of work under way was over did not move it, so it cannot be seen: that work is looked at once more.
 local function marked_again(record)
   if not string.match(record, ' b') then return '' end
@@ -31,7 +27,7 @@ for i = 1, #marks, 2 do
   local record = redis.call('HGET', tries, member) or '0 0'
   local failed, held = string.match(record, '^(%d+) (%d+)')
   failed = tonumber(failed)
-  local begun, again = begun_by(record, held), marked_again(record)
+  local begun, again = string.match(record, ' b%d+') or '', marked_again(record)
   -- Another task takes it beside the one that has it, which has not failed.
   if not exclusive and tonumber(held) > clock.ms then begun, again = '', '' end
   if exclusive and tonumber(held) > clock.ms then

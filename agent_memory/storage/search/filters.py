@@ -279,9 +279,7 @@ def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, no
 
 
 def _recorded(known_at: datetime) -> str:
-    """What was recorded by a time; a memory from before that was noted counts as recorded when it was made."""
-    at = known_at.timestamp()
-    return any_of(Num("ra") <= at, f"({all_of(Num('c') <= at, negated(has_number('ra')))})")
+    return str(Num("ra") <= known_at.timestamp())
 
 
 _NO_MESSAGE = negated(is_value("ty", "message"))

@@ -262,15 +262,8 @@ async def _complete_alone(client: Redis, name: str) -> None:
     waiting.result()
 
 
-async def some_index(client: Redis, keys: Keys) -> bool:
-    """Whether these keys have an index of any version: then a store has been made there."""
-    with redis_errors():
-        listed: list[bytes] = await client.execute_command("FT._LIST") or []
-    return any(name.startswith(keys.index("").encode()) for name in listed)
-
-
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """The indexes of this store that a former version or another embedding model left behind, beside those of `schemas`."""
+    """The indexes of this store that another embedding model left behind, beside those of `schemas`."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")

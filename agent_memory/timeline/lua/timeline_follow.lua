@@ -21,12 +21,12 @@ local function heads_of(owner, mid)
   local json = owner and redis.call('HGET', root .. 'tl:' .. owner, 'm' .. mid)
   return json and cjson.decode(json) or {}
 end
--- A timeline of no events is none of its user's. One that a former version wrote does not know its user (u).
+-- A timeline of no events is none of its user's.
 local function drop_empty(owner, base)
   local user_key = redis.call('HGET', base, 'u')
-  if redis.call('HLEN', base) > redis.call('HEXISTS', base, 'o') + redis.call('HEXISTS', base, 'u') then return end
+  if redis.call('HLEN', base) > 2 then return end
   redis.call('DEL', base)
-  if user_key then redis.call('HDEL', root .. 'tlu:' .. user_key, owner) end
+  redis.call('HDEL', root .. 'tlu:' .. user_key, owner)
 end
 local function take_out(owner, mid)
   local base = root .. 'tl:' .. owner
@@ -61,9 +61,9 @@ local function note_periods(owner, before, after)
   for _, head in ipairs(before) do former[head.m] = head.h end
   local function count(heads, by, other)
     for _, head in ipairs(heads) do
-      for _, period in ipairs(head.p or {}) do
+      for _, period in ipairs(head.p) do
         counts[period[1]] = (counts[period[1]] or 0) + by
-        if not head.h or other[head.m] ~= head.h then changed[period[1]] = period[2] end
+        if other[head.m] ~= head.h then changed[period[1]] = period[2] end
       end
     end
   end

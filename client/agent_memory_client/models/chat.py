@@ -55,7 +55,7 @@ def chat_content(
     """The text, the parts and why there is no content, of what a message was given. Raises ValidationError that names the field.
 
     `parts` and `reason` are what an answer of the server shows beside the text; they must say the same as `content`. What is no Unicode in
-    `fields` is replaced. An answer (`answered`) may show text that nobody sees, which former versions stored.
+    `fields` is replaced. An answer (`answered`) may show text that nobody sees, which the archived server stored.
     """
     checked = [_check_json({name: value}, name) for name, value in fields.items()]
     fields.clear()

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.core.scope import SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.store import MemoryStore
 from agent_memory_worker.task_handlers import Tasks
@@ -113,23 +112,6 @@ async def test_an_id_that_is_taken_before_a_worker_comes_stays_whose_it_is(guard
     await promote(guarded)
     assert list((await bob.get(f"{SESSIONS}s", params=BOB)).json()["refused_memories"]) == ["late"]
     assert await ids_of(admin) == {"late": ("Ada's", "ada"), "fine": ("also Bob's", "bob")}
-
-
-async def test_what_a_former_version_left_waiting_has_the_rights_of_its_session_alone(guarded: Guarded) -> None:
-    admin, bob = await tenant_of(guarded, "former")
-    entries = {"planted": "ada", "own": "bob", "rewritten": "ada"}
-    assert (await admin.post(MEMORIES, json={"memories": [{"id": "rewritten", "text": "hers", **ADA}]})).status_code == 200
-    assert (await put(bob, "s", *({"id": name, "text": name} for name in ("planted", "own")))).status_code == 200
-    sid = guarded.runtime.keys.sid("former", SessionRef("s", "work", "bob"))
-    key = guarded.runtime.keys.session(sid).journal_own
-    for name, user in entries.items():
-        record = {"id": name, "text": f"former {name}", "user_id": user, "namespace": "work", "memory_type": "semantic"}
-        entry = {"given": sorted(record), "record": record}
-        await guarded.runtime.client.hset(key, name, json.dumps(entry))
-    await promote(guarded)
-    assert await ids_of(admin) == {"own": ("former own", "bob"), "rewritten": ("hers", "ada")}
-    assert set((await bob.get(f"{SESSIONS}s", params=BOB)).json()["refused_memories"]) == {"planted", "rewritten"}
-    assert await guarded.runtime.client.exists(key) == 0, "what is refused does not wait for ever"
 
 
 async def test_a_worker_has_the_rights_that_the_writer_had(guarded: Guarded) -> None:

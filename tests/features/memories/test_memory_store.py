@@ -261,18 +261,3 @@ async def test_another_model_has_an_index_of_its_own_and_all_is_embedded_again(m
         assert await other.rt[Reindexer].reindex_for_model() == 0
         await other.index()
         assert (await by_vector(other, "ferry")).total == 2
-
-
-async def test_texts_with_other_terms_than_before_are_indexed_again(rig: Rig) -> None:
-    reindexer = rig.rt[Reindexer]
-    await reindexer.reindex_for_terms()
-    await reindexer.reindex_for_model()
-    await rig.remember(record("मैं दिल्ली में रहता हूँ"), record("I live in Oslo"))
-    assert await rig.marks(M) == {}
-    assert await reindexer.reindex_for_terms() == 0
-    await rig.rt.client.hset(rig.keys.config, "terms", "1")
-    assert await reindexer.reindex_for_terms() == 1
-    assert len(await rig.marks(M)) == 1
-    await rig.index()
-    assert await rig.marks(M) == {}
-    assert await reindexer.reindex_for_terms() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -137,22 +136,14 @@ async def test_an_approved_request_comes_back_by_its_receipt(rig: Rig) -> None:
     assert await texts(rig) == ["I am allergic to peanuts."]
 
 
-@pytest.mark.parametrize("changes", [{"text": "I am allergic to penicillin."}, {"user_id": "bob"}, {"namespace": "work"}, None])
-async def test_a_request_does_not_take_what_its_memory_has_become_since(rig: Rig, changes: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("changes", [{"text": "I am allergic to penicillin."}, {"user_id": "bob"}, {"namespace": "work"}])
+async def test_a_request_does_not_take_what_its_memory_has_become_since(rig: Rig, changes: dict[str, Any]) -> None:
     await say(rig, "I like tea.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
     await rig.work()
     (change,) = await _proposals(rig)
     (memory,) = [each for each in await rig.stored() if "peanuts" in each.text]
-    if changes is not None:
-        await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(**changes))
-        with pytest.raises(Conflict, match="is stale"):
-            await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
-        assert memory.id in [each.id for each in await rig.stored()]
-        await rig.rt[HistoryService].reject_proposal(SCOPE, change.id)
-        return
-    # One that a former version of the server made knows no versions, only its own time.
-    client: Any = rig.rt.client
-    await client.hset(rig.keys.change(change.id), "p", json.dumps({"forget": {"ids": [memory.id]}, "old": []}))
-    await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(text="I am allergic to penicillin."))
+    await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(**changes))
     with pytest.raises(Conflict, match="is stale"):
         await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+    assert memory.id in [each.id for each in await rig.stored()]
+    await rig.rt[HistoryService].reject_proposal(SCOPE, change.id)

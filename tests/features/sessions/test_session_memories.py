@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -101,23 +100,6 @@ async def test_a_deletion_counts_for_all_that_was_written_before_it(rig: Rig) ->
     await rig.work()
     await put(rig, {**OWN, "text": "Ada likes kiwis"})
     await rig.rt[MemoryService].delete(SCOPE, ["own"])
-    await rig.work()
-    assert await remembered(rig) == []
-    await put(rig, {**OWN, "text": "Ada likes plums"})
-    await rig.work()
-    assert await remembered(rig) == ["Ada likes plums"]
-
-
-async def test_a_session_of_a_former_version_sent_again_brings_nothing_back(rig: Rig) -> None:
-    await stored_and_deleted(rig)
-    await put(rig, {**OWN, "created_at": datetime(2024, 1, 1, tzinfo=UTC)}, session="t")
-    await rig.work()
-    await rig.rt[MemoryService].delete(SCOPE, ["own"])
-    for session in ("s", "t"):
-        meta = rig.keys.session(rig.sid(SessionRef(session, None, "ada"))).meta
-        await rig.rt.client.hdel(meta, "held")
-    await put(rig, OWN)
-    await put(rig, {**OWN, "created_at": datetime(2024, 1, 1, tzinfo=UTC)}, session="t")
     await rig.work()
     assert await remembered(rig) == []
     await put(rig, {**OWN, "text": "Ada likes plums"})

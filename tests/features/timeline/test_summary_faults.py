@@ -1,9 +1,7 @@
-"""Summaries when a worker dies on the way, and of timelines that a former version stored."""
+"""Summaries when a worker dies on the way."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,9 +13,8 @@ from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.store import TimelineStore
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory_worker.timeline import order_summaries, summarize_periods
-from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
-from tests.support.timelines import OWNER, TRIP, close_periods, follow, periods, store, stored_bytes, text_of
+from tests.support.timelines import TRIP, close_periods, follow, periods, store, stored_bytes, text_of
 
 
 async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
@@ -89,53 +86,3 @@ async def test_a_worker_that_dies_after_a_change_leaves_the_old_summary_or_none(
     await close_periods(rig)
     assert await text_of(rig) == before.replace("flew home", "sailed home")
     assert "flew home" not in await stored_bytes(rig)
-
-
-async def make_former(rig: Rig) -> None:
-    """Lets timelines be stored as they were before periods had summaries."""
-    client, root = rig.rt.client, rig.keys.root
-    for name in await rig.raw_keys():
-        last = name.rpartition(":")[2]
-        if name == "tlp" or (name.startswith("tl:") and (last in ("s", "p") or (name.count(":") == 3 and last.startswith("p")))):
-            await client.delete(root + name)
-        elif name.startswith("tl:") and name.count(":") == 1:
-            await client.hdel(root + name, "o")
-            for field, value in (await client.hgetall(root + name)).items():
-                if field.startswith(b"m"):
-                    heads = [{"m": head["m"], "f": [facet for facet in head["f"] if facet[0] != "p"]} for head in json.loads(value)]
-                    await client.hset(root + name, field, json.dumps(heads))
-    await client.hdel(rig.keys.config, "timelines")
-
-
-async def test_timelines_of_a_former_version_get_their_summaries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    await store(rig, *TRIP)
-    await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")
-    await close_periods(rig)
-    before, stored = await summaries(rig), await rig.raw_keys()
-    await make_former(rig)
-    assert {state for state, _ in (await summaries(rig)).values()} == {"pending"}
-    with monkeypatch.context() as patch:
-        dying(patch, TimelineFollower, "follow_memories", 2, after=False)
-        with pytest.raises(KeyboardInterrupt):
-            await order_summaries(rig.rt)
-    await store(rig, ("late", "Ada bought a hat on 5 April 2024"))
-    await close_periods(rig)
-    await close_periods(rig)
-    now = await summaries(rig)
-    assert before.items() <= now.items()
-    assert {state for state, _ in now.values()} == {"current"}
-    assert "sang" in (await text_of(rig, namespace="choir"))
-    assert stored - {"tlp"} <= await rig.raw_keys()
-    sent = commands_of(rig, monkeypatch)
-    await order_summaries(rig.rt)
-    assert not any(b"SCAN" in command for command in sent), "what was looked through is not looked through again"
-
-
-async def test_what_was_deleted_from_a_former_timeline_leaves_no_trace(rig: Rig) -> None:
-    await store(rig, *TRIP[:2])
-    await make_former(rig)
-    names: Sequence[str] = ["rome", "forum"]
-    found = await rig.rt[MemoryStore].find(SCOPE, names)
-    await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in found if memory is not None])
-    await follow(rig)
-    assert not [key for key in await rig.raw_keys() if key.startswith(f"tl:{OWNER.name}")]

@@ -10,7 +10,7 @@ import pytest
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import GROUPS, ending_variables, load_settings, renamed, variables
 from agent_memory.core.settings.base import kind_of
-from agent_memory.core.settings.renamed import REMOVED, RETIRED, unread
+from agent_memory.core.settings.renamed import RETIRED, unread
 from tests.support.cli import ROOT
 
 CONTRACT = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["env_settings"]
@@ -117,9 +117,3 @@ def test_a_person_decides_sixty_settings_at_most() -> None:
     fields = [field for model in GROUPS.values() for field in model.model_fields.values() if kind_of(field) == "setting"]
     assert len(fields) <= 60
     assert all(field.description for field in fields), "the page says what it means"
-
-
-def test_a_setting_of_a_former_version_is_named_with_its_reason() -> None:
-    (unread_setting,) = unread(["EMBEDDING_CACHE_SECONDS"])
-    assert unread_setting.advice.startswith("EMBEDDING_CACHE_SECONDS is not read any more: ")
-    assert not set(REMOVED) & (set(variables()) | set(RETIRED))

@@ -249,16 +249,6 @@ async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
             assert len(stored) == len(FACTS)
 
 
-async def test_a_store_that_does_not_say_has_one_bucket(rig: Rig) -> None:
-    """As those of former versions do."""
-    client, keys = rig.rt.client, rig.keys
-    assert rig.rt.of("anybody") is rig.rt
-    assert await client.hdel(keys.config, "buckets")
-    await ensure_buckets(client, keys, 1)
-    with pytest.raises(StartupError, match="made with 1, not 4"):
-        await ensure_buckets(client, keys, 4)
-
-
 @pytest.mark.parametrize("numbers", [(1, 4), (4, 1), (4, 2, 1, 2, 4, 1)], ids=str)
 async def test_of_first_starts_at_the_same_moment_one_says_the_number(rig: Rig, numbers: tuple[int, ...]) -> None:
     client, keys = rig.rt.client, Keys(f"{rig.keys.prefix}-{'-'.join(map(str, numbers))}")

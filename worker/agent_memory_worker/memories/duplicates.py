@@ -59,22 +59,18 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
     if _judges(runtime):
         idle = await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds)
         for tenant in tenants:
-            gone += await _compact_similar(runtime, tenant, since, began if tenant in idle else None)
+            gone += await _compact_similar(runtime, tenant, began if tenant in idle else None)
     await runtime[JobTimes].note_looked(_JOB, began)
     return gone
 
 
-async def _compact_similar(runtime: Runtime, tenant: str, former: int, began: int | None) -> int:
+async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
     """Merges what says the same of what changed since the tenant was idle last; nothing while it is busy (no `began`).
 
-    How far it was looked stands by tenant; before there was that, all tenants were looked through up to `former`. Where a model is away or
-    its budget is spent, the next pass takes up what was not judged.
+    How far it was looked stands by tenant. Where a model is away or its budget is spent, the next pass takes up what was not judged.
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
-    if not since and former:
-        since = former
-        await runtime[JobTimes].note_looked(cursor, since)
     if began is None:
         return 0
     gone, complete = 0, True
@@ -91,9 +87,8 @@ async def _compact_similar(runtime: Runtime, tenant: str, former: int, began: in
 async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to merge repeats."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    # An order that an older server wrote names no session.
     arguments = order.arguments
-    await compact(runtime, scope, Selection.of(arguments["namespace"], arguments["user_id"], arguments.get("session_id")))
+    await compact(runtime, scope, Selection.of(arguments["namespace"], arguments["user_id"], arguments["session_id"]))
 
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:

@@ -83,12 +83,7 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFil
 
 
 def _reaches(journal: Journal, memory: _Waiting) -> bool:
-    """Whether the writer of a memory may write it.
-
-    What a former version of the server left says nothing of its writer: that has the rights of the session's owner, and none beyond.
-    """
-    if memory.own.rights is None:
-        return (memory.record.namespace, memory.record.user_id) == (journal.ref.namespace, journal.ref.user_id)
+    """Whether the writer of a memory may write it."""
     return within(scope_of_writer(journal.tenant, memory.own.rights), memory.record)
 
 
@@ -98,7 +93,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
     Those whose id belongs to another owner are `refused`; some that others must be stored before wait.
     """
     rights = waiting[0].own.rights
-    scope = scope_of_work(journal.tenant) if rights is None else scope_of_writer(journal.tenant, rights)
+    scope = scope_of_writer(journal.tenant, rights)
     written = {memory.record.id: memory.own.written for memory in waiting if memory.own.written is not None}
     raw = {memory.record.id: memory.raw for memory in waiting}
     while waiting_records := [memory.record for memory in waiting if memory.record.id not in refused]:
