@@ -22,7 +22,7 @@ from agent_memory.core import garbage_collection
 from agent_memory.core.errors import StartupError
 from agent_memory.core.logs import configure_logging
 from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.settings.renamed import ending_settings, unread_variables
+from agent_memory.core.settings.renamed import unread_variables
 from agent_memory.embedded.server import embedded_redis
 from agent_memory.http.app import create_app, create_mcp_app
 from agent_memory.http.draining import Draining, turn_away
@@ -97,8 +97,6 @@ def _settings(overrides: dict[str, str]) -> Settings:
     for variable in unread_variables(Path(".env")):
         if not variable.common:
             log.warning(variable.advice, extra={"setting": variable.name})
-    for variable in ending_settings(Path(".env")):
-        log.warning(variable.advice, extra={"setting": variable.name})
     check_redis_url(settings)
     return settings
 

@@ -119,7 +119,7 @@ def _assembled(
         redirect_slashes=False,
         docs_url=None,  # its pages come with a content policy
         redoc_url=None,
-        openapi_url="/openapi.json" if settings.server.docs else None,
+        openapi_url="/openapi.json",
         # Asked for anew in every request, and RequestMiddleware measures already.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -129,8 +129,7 @@ def _assembled(
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
     _add_middleware(app, settings, host)
-    if settings.server.docs:
-        app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
+    app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
     compatible = {"mem0": mem0.routes(), "supermemory": supermemory.routes()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     # Before the routes of the documentation, since the order is that of matching.

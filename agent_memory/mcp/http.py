@@ -174,8 +174,7 @@ def _without_echo(send: Send) -> Send:
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
     """Which `Host` and `ChangeOrigin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
-    hosts = f"{settings.mcp.allowed_hosts},{settings.server.allowed_hosts}"
-    names = [name for part in hosts.split(",") if (name := part.strip())]
+    names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE

@@ -16,7 +16,7 @@ from agent_memory.cli.store import is_begun
 from agent_memory.core.errors import AgentMemoryError, StartupError
 from agent_memory.core.logs import without_secrets
 from agent_memory.core.settings import Settings, load_settings, variables
-from agent_memory.core.settings.renamed import ending_settings, unread_variables
+from agent_memory.core.settings.renamed import unread_variables
 from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.embedded.server import running_redis
 from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
@@ -86,11 +86,6 @@ def _not_read() -> None:
         print("\nSet, but not read")
     for variable in unread:
         print(f"  {variable.advice}{' (it may be there for another program)' if variable.common else ''}")
-    ending = ending_settings(Path(".env"))
-    if ending:
-        print("\nSet, but not read from the next version on")
-    for variable in ending:
-        print(f"  {variable.advice}")
 
 
 def _port(settings: Settings) -> str:

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsError
 
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings.auth import AuthSettings
-from agent_memory.core.settings.base import Group, kind_of, variables_of
+from agent_memory.core.settings.base import Group, variables_of
 from agent_memory.core.settings.compat import CompatSettings
 from agent_memory.core.settings.limits import LimitSettings, TenantLimits
 from agent_memory.core.settings.longterm import CompactionSettings, ForgettingSettings, LongTermSettings
@@ -40,7 +40,6 @@ __all__ = [
     "ViewSettings",
     "WorkerSettings",
     "WorkingMemorySettings",
-    "ending_variables",
     "load_settings",
     "variables",
 ]
@@ -93,18 +92,6 @@ def variables() -> dict[str, tuple[str, str]]:
         for name, field in model.model_fields.items()
         for variable in variables_of(field)
     }
-
-
-def ending_variables() -> dict[str, str]:
-    """The variables that the next version does not read, and what to know about each."""
-    advice: dict[str, str] = {}
-    for model in GROUPS.values():
-        for field in model.model_fields.values():
-            extra = field.json_schema_extra
-            if kind_of(field) == "ending" and isinstance(extra, dict):
-                instead = f"{extra['instead']} takes its place" if extra["instead"] else f"from the next on it is {field.default}"
-                advice.update({name: f"{name} is read for the last time in this version: {instead}" for name in variables_of(field)})
-    return advice
 
 
 def load_settings(**overrides: Any) -> Settings:

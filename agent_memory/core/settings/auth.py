@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import SecretStr
 
-from agent_memory.core.settings.base import Group, archived, ending, setting
+from agent_memory.core.settings.base import Group, archived, setting
 
 ClaimUse: TypeAlias = Literal["tenant", "namespace", "user", "agent", "role"]
 RoleName: TypeAlias = Literal["read", "write", "admin"]
@@ -47,25 +47,19 @@ class AuthSettings(Group):
         pattern=r"^https?://\S+$",
     )
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
-    oauth2_leeway_seconds: float = ending(30.0, "OAUTH2_LEEWAY_SECONDS", ge=0, le=600)
+    oauth2_leeway_seconds: ClassVar[float] = 30.0
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
         meaning="JSON object: which claim names the caller's `tenant`, the `namespace`s, the `user` (`sub` for one) and the `agent`s that "
         "the caller may reach, and the `role`s; all of what no claim is named for",
     )
-    oauth2_tenant_claim: str | None = ending(None, "OAUTH2_TENANT_CLAIM", instead="OAUTH2_CLAIMS")
-    oauth2_namespace_claim: str | None = ending(None, "OAUTH2_NAMESPACE_CLAIM", instead="OAUTH2_CLAIMS")
-    oauth2_user_claim: str | None = ending(None, "OAUTH2_USER_CLAIM", instead="OAUTH2_CLAIMS")
-    oauth2_agent_claim: str | None = ending(None, "OAUTH2_AGENT_CLAIM", instead="OAUTH2_CLAIMS")
-    oauth2_role_claim: str | None = ending(None, "OAUTH2_ROLE_CLAIM", instead="OAUTH2_CLAIMS")
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
         meaning="JSON object: what the words of the `role` claim mean here (`read`, `write`, `admin`); `*`: the role of everybody while no "
         "claim names roles, `write` if not given",
     )
-    oauth2_default_role: RoleName = ending("write", "OAUTH2_DEFAULT_ROLE", instead="the word `*` in OAUTH2_ROLES")
 
     @property
     def mode(self) -> Literal["disabled", "token", "oauth2"]:
@@ -81,8 +75,7 @@ class AuthSettings(Group):
 
     def claim(self, use: ClaimUse) -> str | None:
         """The claim that says this of a caller; None when none does."""
-        former: str | None = getattr(self, f"oauth2_{use}_claim")
-        return self.oauth2_claims.get(use) or former
+        return self.oauth2_claims.get(use)
 
     @property
     def roles(self) -> dict[str, RoleName]:
@@ -92,4 +85,4 @@ class AuthSettings(Group):
     @property
     def default_role(self) -> RoleName:
         """The role of everybody while no claim names roles."""
-        return self.oauth2_roles.get(_EVERYBODY, self.oauth2_default_role)
+        return self.oauth2_roles.get(_EVERYBODY, "write")

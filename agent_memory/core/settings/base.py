@@ -30,13 +30,9 @@ def archived(default: Any, *names: str, **rules: Any) -> Any:
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "archived"}, **rules)
 
 
-def ending(default: Any, *names: str, instead: str = "", **rules: Any) -> Any:
-    """A former setting that nobody can choose well: the default holds. In this version the variable still counts, with a warning.
-
-    `instead` is the setting that takes its place, where there is one.
-    """
-    extra: dict[str, Any] = {"kind": "ending", "instead": instead}
-    return Field(default, validation_alias=AliasChoices(*names), json_schema_extra=extra, **rules)
+def internal(default: Any, *names: str, **rules: Any) -> Any:
+    """A value that nobody who runs a server has to choose. Tests set it by its variable, which no page names."""
+    return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "internal"}, **rules)
 
 
 def variables_of(field: FieldInfo) -> list[str]:
@@ -45,5 +41,5 @@ def variables_of(field: FieldInfo) -> list[str]:
 
 
 def kind_of(field: FieldInfo) -> str:
-    """`setting`, `archived` or `ending`."""
+    """`setting`, `archived` or `internal`."""
     return str(field.json_schema_extra.get("kind", "setting")) if isinstance(field.json_schema_extra, dict) else "setting"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_memory.core.settings.base import Group, ending, setting
+from agent_memory.core.settings.base import Group, internal, setting
 
 
 class TenantLimits(BaseModel):
@@ -28,7 +28,7 @@ class LimitSettings(Group):
         "with 429 and `Retry-After`; 0: any number",
         ge=0,
     )
-    requests_burst: int = ending(100, "LIMIT_REQUESTS_BURST", ge=1)
+    requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
     memories: int = setting(
         0,
         "LIMIT_MEMORIES",
@@ -47,12 +47,12 @@ class LimitSettings(Group):
         "LIMIT_TENANTS",
         meaning="JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
     )
-    query_bytes: int = ending(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
-    message_bytes: int = ending(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
-    session_messages: int = ending(0, "MAX_SESSION_MESSAGES", ge=0)
-    memory_bytes: int = ending(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
-    tags: int = ending(64, "MAX_TAGS", ge=0, le=64)
-    json_depth: int = ending(32, "MAX_JSON_DEPTH", ge=1, le=32)
+    query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
+    message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
+    session_messages: int = internal(0, "MAX_SESSION_MESSAGES", ge=0)
+    memory_bytes: int = internal(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
+    tags: int = internal(64, "MAX_TAGS", ge=0, le=64)
+    json_depth: int = internal(32, "MAX_JSON_DEPTH", ge=1, le=32)
 
     def for_tenant(self, tenant: str) -> TenantLimits:
         """What this tenant may have."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from agent_memory.core.settings.base import Group, archived, ending, setting
+from agent_memory.core.settings.base import Group, archived, internal, setting
 
 
 class LongTermSettings(Group):
@@ -12,16 +12,16 @@ class LongTermSettings(Group):
 
     `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
     conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
-    `forgotten_kept_days`: so long what was forgotten can be brought back; 0 keeps it for ever.
+    `forgotten_kept_days`: so long what was forgotten can be brought back.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
     promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="whether messages are promoted word for word")
     extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="whether a model server is asked for facts")
     extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
-    extraction_batch_tokens: int = ending(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
-    usage_every_minutes: float = ending(15.0, "USAGE_EVERY_MINUTES", ge=0)
-    neighbours_after_seconds: float = ending(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
+    extraction_batch_tokens: int = internal(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
+    usage_every_minutes: float = internal(15.0, "USAGE_EVERY_MINUTES", ge=0)
+    neighbours_after_seconds: float = internal(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
     redact_secrets: bool = setting(
         True,
         "REDACT_SECRETS",
@@ -41,7 +41,7 @@ class LongTermSettings(Group):
         "REVIEW_SUPERSESSIONS",
         meaning="facts from conversations that would end others are only proposed, until somebody approves them",
     )
-    forgotten_kept_days: float = ending(30.0, "FORGOTTEN_KEPT_DAYS", ge=0)
+    forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
         86400,
         "FORGET_UNDO_SECONDS",
@@ -58,7 +58,7 @@ class LongTermSettings(Group):
         True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
     )
     vector_algorithm: Literal["FLAT", "HNSW"] = archived("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
-    vector_type: Literal["FLOAT16", "FLOAT32"] = ending("FLOAT16", "VECTOR_TYPE")
+    vector_type: Literal["FLOAT16", "FLOAT32"] = internal("FLOAT16", "VECTOR_TYPE")
 
 
 class ForgettingSettings(Group):
@@ -80,4 +80,4 @@ class CompactionSettings(Group):
 
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
-    similarity: float = ending(0.92, "COMPACTION_SIMILARITY", gt=0.5, le=1.0)
+    similarity: float = internal(0.92, "COMPACTION_SIMILARITY", gt=0.5, le=1.0)

@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import SecretStr
 
-from agent_memory.core.settings.base import Group, archived, ending, setting
+from agent_memory.core.settings.base import Group, archived, setting
 
 
 class McpSettings(Group):
-    """The MCP face. Of hosts the first part counts (`memory.example.com`, with or without a port); `*` allows every one."""
+    """The MCP face."""
 
     host: str = archived("127.0.0.1", "MCP_HOST")
     port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
@@ -25,4 +25,3 @@ class McpSettings(Group):
     token: SecretStr | None = setting(
         None, "MCP_TOKEN", meaning="credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials"
     )
-    allowed_hosts: str = ending("", "MCP_ALLOWED_HOSTS", instead="ALLOWED_HOSTS")

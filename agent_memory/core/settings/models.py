@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import SecretStr
 
-from agent_memory.core.settings.base import Group, archived, ending, setting
+from agent_memory.core.settings.base import Group, archived, internal, setting
 
 
 class ModelSettings(Group):
@@ -38,23 +38,23 @@ class ModelSettings(Group):
     context_windows: dict[str, int] = setting(
         {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object: model name to context window in tokens, over the built-in table"
     )
-    default_context_window: int = ending(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
+    default_context_window: int = internal(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
         meaning="how long a model may be silent in background work; how long its whole answer may take elsewhere",
         gt=0,
     )
-    query_embedding_timeout_seconds: float = ending(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
-    max_concurrent_calls: int = ending(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
+    query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
+    max_concurrent_calls: int = internal(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
     local_model: str = setting(
         "all-MiniLM-L6-v2",
         "LOCAL_MODEL",
         meaning="the local sentence encoder: `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory with another",
         min_length=1,
     )
-    local_threads: int = ending(1, "LOCAL_MODEL_THREADS", ge=1)
-    local_precision: Literal["int8", "fp32"] = ending("int8", "LOCAL_MODEL_PRECISION")
+    local_threads: ClassVar[int] = 1
+    local_precision: Literal["int8", "fp32"] = internal("int8", "LOCAL_MODEL_PRECISION")
 
     @property
     def use_openai_chat(self) -> bool:

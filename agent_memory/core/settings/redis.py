@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import SecretStr
 
-from agent_memory.core.settings.base import Group, ending, setting
+from agent_memory.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
@@ -29,6 +29,6 @@ class RedisSettings(Group):
     buckets: int = setting(
         1, "REDIS_BUCKETS", meaning="parts that tenants are divided into, for a Redis Cluster; fixed when a store is made", ge=1, le=64
     )
-    pool_size: int = ending(128, "REDIS_POOL_SIZE", ge=4)
-    command_timeout_seconds: float = ending(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)
-    embedded_port: int = ending(0, "EMBEDDED_REDIS_PORT", ge=0, le=65535)
+    pool_size: int = internal(128, "REDIS_POOL_SIZE", ge=4)
+    command_timeout_seconds: float = internal(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)
+    embedded_port: int = internal(0, "EMBEDDED_REDIS_PORT", ge=0, le=65535)

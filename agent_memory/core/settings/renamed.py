@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from agent_memory.core.settings import ending_variables, variables
+from agent_memory.core.settings import variables
 
 _OWN_PROMPTS = "prompts are part of the server, each with the shape of its answer"
 _OWN_TAGS = "the model that finds facts names their topics and entities in the same answer"
@@ -63,18 +63,6 @@ class UnreadVariable:
     name: str
     advice: str
     common: bool = False
-
-
-def ending_settings(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """What of the environment and of `.env` is set, is read in this version and not in the next, by name."""
-    advice = ending_variables()
-    return [UnreadVariable(name, advice[name.upper()]) for name in _set_variables(dotenv) if name.upper() in advice]
-
-
-def _set_variables(dotenv: Path | None) -> list[str]:
-    """The names of what is set. Blank values count as absent."""
-    file = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
-    return sorted({name for name, value in [*os.environ.items(), *file.items()] if value})
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agent_memory.core.settings.base import Group, ending, setting
+from agent_memory.core.settings.base import Group, internal, setting
 
 
 class ServerSettings(Group):
@@ -14,9 +14,9 @@ class ServerSettings(Group):
     port: int = setting(8000, "PORT", meaning="port to listen on; 0 takes a free one", ge=0, le=65535)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("INFO", "LOG_LEVEL", meaning="what is logged, to stderr")
     log_format: Literal["console", "json"] = setting("console", "LOG_FORMAT", meaning="for people or for machines")
-    max_body_bytes: int = ending(8 * 1024 * 1024, "MAX_BODY_BYTES", ge=1024)
-    request_timeout_seconds: float = ending(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
-    head_timeout_seconds: float = ending(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
+    max_body_bytes: int = internal(8 * 1024 * 1024, "MAX_BODY_BYTES", ge=1024)
+    request_timeout_seconds: float = internal(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
+    head_timeout_seconds: float = internal(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
     body_timeout_seconds: float = setting(
         10.0,
         "BODY_TIMEOUT_SECONDS",
@@ -24,7 +24,7 @@ class ServerSettings(Group):
         "callers who pause within a body or whose network does for longer",
         gt=0,
     )
-    max_concurrent_requests: int = ending(256, "MAX_CONCURRENT_REQUESTS", ge=1)
+    max_concurrent_requests: int = internal(256, "MAX_CONCURRENT_REQUESTS", ge=1)
     shutdown_drain_seconds: float = setting(
         2.0,
         "SHUTDOWN_DRAIN_SECONDS",
@@ -32,12 +32,11 @@ class ServerSettings(Group):
         "as a balancer in front takes to notice; 0 with none",
         ge=0,
     )
-    shutdown_grace_seconds: int = ending(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
-    docs: bool = ending(True, "DOCS_ENABLED")
+    shutdown_grace_seconds: int = internal(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
     strict_fields: bool = setting(
         False, "STRICT_FIELDS", meaning="refuse requests with fields that are not known, instead of naming them in `X-Ignored-Fields`"
     )
-    access_log: bool = ending(True, "ACCESS_LOG")
+    access_log: bool = internal(True, "ACCESS_LOG")
     audit_log: bool = setting(
         False,
         "AUDIT_LOG",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agent_memory.core.settings.base import Group, archived, ending
+from typing import ClassVar
+
+from agent_memory.core.settings.base import Group, archived
 
 
 class WorkingMemorySettings(Group):
@@ -10,6 +12,6 @@ class WorkingMemorySettings(Group):
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)
-    summarization_keep: float = ending(0.4, "SUMMARIZATION_KEEP", gt=0.0, le=1.0)
+    summarization_keep: ClassVar[float] = 0.4
     require_timestamps: bool = archived(False, "REQUIRE_MESSAGE_TIMESTAMPS")
     max_future_seconds: int = archived(300, "MAX_FUTURE_TIMESTAMP_SECONDS", ge=0)

@@ -14,7 +14,7 @@ from agent_memory.http.document import pages
 from agent_memory.http.errors import render
 from agent_memory.http.protected_resource import METADATA_PATH
 
-# Open to everybody: that the process answers, who may let one in, and the documentation (which DOCS_ENABLED=false takes away).
+# Open to everybody: that the process answers, who may let one in, and the documentation.
 OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
 # Answered without credentials too, but then in fewer words.
 TERSE_PATHS = frozenset({"/v1/ready"})

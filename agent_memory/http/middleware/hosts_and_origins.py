@@ -31,7 +31,7 @@ def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
     names = _names(settings.server.allowed_hosts)
     if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):
         return None
-    return names | _names(settings.mcp.allowed_hosts)  # MCP is one of our faces
+    return names
 
 
 def _names(setting: str) -> frozenset[str]:

@@ -217,10 +217,7 @@ async def test_a_new_key_of_the_provider_is_found_and_an_old_one_forgotten(provi
 
 async def test_claims_become_tenant_user_namespaces_and_role(provider: Provider) -> None:
     gate = provider.gate(
-        OAUTH2_TENANT_CLAIM="https://example.com/org",
-        OAUTH2_USER_CLAIM="sub",
-        OAUTH2_NAMESPACE_CLAIM="memory.namespaces",
-        OAUTH2_ROLE_CLAIM="scope",
+        OAUTH2_CLAIMS={"tenant": "https://example.com/org", "user": "sub", "namespace": "memory.namespaces", "role": "scope"},
     )
     full = {"https://example.com/org": "acme", "memory": {"namespaces": ["a", "b"]}, "scope": "openid memory:read memory:admin"}
     found = await gate.admit(signed(claims(**full)))
@@ -237,9 +234,9 @@ async def test_claims_become_tenant_user_namespaces_and_role(provider: Provider)
             await gate.admit(signed(claims(**full | {"scope": scope})))
 
 
-@pytest.mark.parametrize("claim", ["TENANT", "USER", "NAMESPACE", "AGENT", "ROLE"])
+@pytest.mark.parametrize("claim", ["tenant", "user", "namespace", "agent", "role"])
 async def test_claim_of_another_type_is_refused_as_unauthenticated(provider: Provider, claim: str) -> None:
-    gate = provider.gate(**{f"OAUTH2_{claim}_CLAIM": "given"})
+    gate = provider.gate(OAUTH2_CLAIMS={claim: "given"})
     for value in (True, False, 5, 0.5, {}, {"memory:admin": False}, [True], [["memory:admin"]], ["memory:admin", {}]):
         with pytest.raises(Unauthenticated, match="given"):
             await gate.admit(signed(claims(given=value)))
@@ -297,7 +294,7 @@ async def test_through_the_whole_server(redis_url: str, keys_url: tuple[str, lis
         OAUTH2_ISSUER_URL=ISSUER,
         OAUTH2_AUDIENCE=AUDIENCE,
         OAUTH2_JWKS_URL=f"{base}/keys",
-        OAUTH2_USER_CLAIM="sub",
+        OAUTH2_CLAIMS={"user": "sub"},
     )
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))

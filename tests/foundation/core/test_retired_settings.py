@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import GROUPS, ending_variables, load_settings, renamed, variables
+from agent_memory.core.settings import GROUPS, load_settings, renamed, variables
 from agent_memory.core.settings.base import kind_of
 from agent_memory.core.settings.renamed import RETIRED, unread
 from tests.support.cli import ROOT
@@ -86,27 +86,10 @@ def test_the_environment_and_the_file_are_read(tmp_path: Path, monkeypatch: pyte
     assert not {"SLOW_MODEL", "TOPIC_MODEL"} & names
 
 
-def test_what_the_next_version_does_not_read_is_read_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".env").write_text("WORKER_LEASE_SECONDS=5\nRERANK_SECONDS=\n")
-    monkeypatch.setenv("oauth2_user_claim", "sub")
-    monkeypatch.setenv("PORT", "8000")
-    warnings = {variable.name: variable.advice for variable in renamed.ending_settings(tmp_path / ".env")}
-    assert {"WORKER_LEASE_SECONDS", "oauth2_user_claim"} <= set(warnings)
-    assert not {"PORT", "RERANK_SECONDS"} & set(warnings)
-    assert "from the next on it is 60.0" in warnings["WORKER_LEASE_SECONDS"]
-    assert "OAUTH2_CLAIMS takes its place" in warnings["oauth2_user_claim"]
-    assert load_settings().auth.claim("user") == "sub"
-
-
-def test_every_variable_of_the_archived_server_stays() -> None:
-    assert not set(ending_variables()) & set(CONTRACT)
-
-
 def test_claims_and_everybodys_role_have_settings_of_their_own() -> None:
-    auth = load_settings(OAUTH2_CLAIMS={"user": "sub"}, OAUTH2_USER_CLAIM="former", OAUTH2_TENANT_CLAIM="org").auth
+    auth = load_settings(OAUTH2_CLAIMS={"user": "sub", "tenant": "org"}).auth
     assert (auth.claim("user"), auth.claim("tenant"), auth.claim("role")) == ("sub", "org", None)
     assert load_settings().auth.default_role == "write"
-    assert load_settings(OAUTH2_DEFAULT_ROLE="read").auth.default_role == "read"
     auth = load_settings(OAUTH2_ROLES={"*": "read", "boss": "admin"}).auth
     assert (auth.default_role, auth.roles) == ("read", {"boss": "admin"})
     with pytest.raises(StartupError, match="OAUTH2_CLAIMS"):

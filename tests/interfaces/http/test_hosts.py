@@ -55,7 +55,6 @@ async def test_another_name_is_refused_whatever_is_asked(make_settings: MakeSett
         ({"ALLOWED_HOSTS": "*"}, ["evil.example"], []),
         ({"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True}, ["10.0.0.1", "memory.example"], []),
         ({"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True, "ALLOWED_HOSTS": "memory.example"}, ["memory.example"], ["10.0.0.1"]),
-        ({"MCP_ALLOWED_HOSTS": "memory.example"}, ["memory.example"], ["evil.example"]),
     ],
 )
 async def test_the_settings_name_others(make_settings: MakeSettings, given: dict[str, Any], good: list[str], bad: list[str]) -> None:

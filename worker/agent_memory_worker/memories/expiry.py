@@ -19,10 +19,8 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Deletes for good what was forgotten more than FORGOTTEN_KEPT_DAYS ago and has not come back; returns how many memories that were."""
+    """Deletes for good what was forgotten more than 30 days ago and has not come back; returns how many memories that were."""
     days = runtime.settings.longterm.forgotten_kept_days
-    if not days:
-        return 0
     before = datetime.now(UTC) - timedelta(days=days)
     gone = offset = 0
     while changes := await runtime[ChangeStore].find_forgettings(before, offset, _BATCH):
