@@ -21,6 +21,7 @@ from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.search.results import PAST, Hits
+from agent_memory.text.passages.splitting import split_passages
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
 # What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
@@ -170,6 +171,12 @@ class ShownMemory:
     def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
         """Says where it stands in an answer."""
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
+
+    def set_passage(self, number: int) -> None:
+        """Says which of its passages, from 1, fits the query best. A text that was edited since it was indexed may have fewer."""
+        if number <= len(passages := split_passages(self.text)):
+            start, end = passages[number - 1]
+            self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
 
     def model(self) -> MemoryRecordResult:
         """As the wire model."""

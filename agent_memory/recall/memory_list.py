@@ -16,9 +16,8 @@ from agent_memory.recall.contradictions import latest_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
 from agent_memory.text.languages.questions import asks_for_questions
 from agent_memory.text.normalization import QUESTION
-from agent_memory.text.passages.best_passage import best_passage
+from agent_memory.text.passages.splitting import beginning
 from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
-from agent_memory.text.terms import query_terms
 from agent_memory_client.models import Cut
 
 # A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
@@ -26,10 +25,10 @@ _MOST_CITED = 4
 # A message that is so many times as long as the facts that rest on it says more than they do.
 _SAYS_MORE = 4
 
-# Memories that are too long are shown in part: so many, each with at most that part of the tokens, if there are enough for a sentence.
-_PASSAGES = 4
-_LEAST_PASSAGE = 128
-_MARKS_TOKENS = 4
+# Room for less than this shows nothing that could be understood, in tokens.
+_LEAST_PASSAGE = 64
+# Few texts have more tokens than that: English has four bytes a token, Chinese three.
+_BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
 """A message: namespace, user, session and id."""
@@ -136,9 +135,11 @@ class MemorySelection:
         taken: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
-            cost = self._cost(memory) if counted else 0
-            if cost > self._left and len(taken) < places:
-                cost = self._shorten(memory, cost)
+            passage = _passage_of(memory) if counted and len(taken) < places else None
+            cost = self._cost(memory if passage is None else passage) if counted else 0
+            if cost > self._left and passage is not None and (room := self._left - self.line_tokens) >= _LEAST_PASSAGE:
+                passage = _beginning_of(passage, room * _BYTES_PER_TOKEN)
+                cost = self._cost(passage)
             if cost > self._left or len(taken) >= places:
                 beyond.append(memory)
             elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
@@ -147,27 +148,12 @@ class MemorySelection:
                 self._wanted += cost
                 self._left -= cost
                 taken.append(memory)
+                if passage is not None:
+                    self.passages[memory.id] = passage
         return taken, beyond
 
-    def _shorten(self, memory: ShownMemory, cost: int) -> int:
-        """Chooses the passage to show of a memory that is too long, if there is room for one; what it costs then."""
-        share = max(self.budget // _PASSAGES, _LEAST_PASSAGE)
-        room = min(self._left, share) - self.line_tokens
-        if cost <= share or room < _LEAST_PASSAGE // 2 or len(self.passages) >= _PASSAGES:
-            return cost
-        start, end = best_passage(memory.text, query_terms(self.query), room - _MARKS_TOKENS)
-        passage = f"{'…' if start else ''}{memory.text[start:end].strip()}{'…' if end < len(memory.text) else ''}"
-        if (shorter := self.count(passage)) > room:
-            start, end = best_passage(memory.text, query_terms(self.query), (room - _MARKS_TOKENS) * room // (2 * shorter))
-            passage = f"…{memory.text[start:end].strip()}…"
-            shorter = self.count(passage)
-        if shorter + self.line_tokens <= self._left:
-            self.passages[memory.id] = passage
-            return shorter + self.line_tokens
-        return cost
-
-    def _cost(self, memory: ShownMemory) -> int:
-        return self.count(memory.text) + self.line_tokens
+    def _cost(self, shown: ShownMemory | str) -> int:
+        return self.count(shown if isinstance(shown, str) else shown.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
         """What was said without the messages that the facts rest on."""
@@ -195,6 +181,22 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
     if session is None:
         return []
     return [(memory.namespace, memory.user_id, session, message) for message in memory.values["extracted_from"] or ()]
+
+
+def _passage_of(memory: ShownMemory) -> str | None:
+    """What is shown of a long memory where not all memories fit as a whole: the passage that was found, else the first; None for a short
+    one."""
+    found = memory.values.get("passage")
+    passage = beginning(memory.text) if found is None else found["text"]
+    if len(passage) == len(memory.text):
+        return None
+    start = 0 if found is None else found["start"]
+    return f"{'…' if start else ''}{passage.strip()}{'…' if start + len(passage) < len(memory.text) else ''}"
+
+
+def _beginning_of(passage: str, most: int) -> str:
+    """So many bytes of a passage that is too long even by itself."""
+    return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
 
 
 def only_asks(memory: ShownMemory) -> bool:

@@ -1492,6 +1492,8 @@ export interface MemoryRecordResult {
   score_type?: SearchScoreTypeEnum | null;
   /** How it was scored, when the search asked for that with `explain`. */
   explanation?: HitExplanation | null;
+  /** The part of a long text that fits the query best; left out for a text that is shorter than about 300 tokens. */
+  passage?: Passage | null;
 }
 
 /**
@@ -1689,6 +1691,16 @@ export interface OperationRecord {
 
 /** Where the work stands. `dead`: given up after too many tries, kept until replayed or dropped. */
 export type OperationState = "pending" | "running" | "retrying" | "done" | "dead";
+
+/** A part of a memory's text: `text[start:end]`, counted in Unicode characters. */
+export interface Passage {
+  /** The words themselves. */
+  text: string;
+  /** Its first character, from 0. */
+  start: number;
+  /** The character behind its last. */
+  end: number;
+}
 
 /** What a namespace path begins or ends with. */
 export interface PathCondition {

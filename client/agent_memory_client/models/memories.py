@@ -216,6 +216,17 @@ class HitExplanation(BaseModel):
     """The score of a reranking model; it moves places, not the score."""
 
 
+class Passage(BaseModel):
+    """A part of a memory's text: `text[start:end]`, counted in Unicode characters."""
+
+    text: str
+    """The words themselves."""
+    start: int
+    """Its first character, from 0."""
+    end: int
+    """The character behind its last."""
+
+
 class MemoryRecordResult(MemoryRecord):
     """A memory that a search found. `dist` is the cosine distance (0 to 2, 0.0 in listings); `score` grows with relevance."""
 
@@ -227,6 +238,8 @@ class MemoryRecordResult(MemoryRecord):
     """Which kind of search made the score; null in listings."""
     explanation: HitExplanation | None = None
     """How it was scored, when the search asked for that with `explain`."""
+    passage: Passage | None = Absent
+    """The part of a long text that fits the query best; left out for a text that is shorter than about 300 tokens."""
 
 
 def _record_kind(value: Any) -> str:

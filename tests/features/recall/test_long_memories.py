@@ -6,7 +6,7 @@ from agent_memory.recall.service import RecallService
 from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest
 from tests.support.heartbeat import heartbeat
-from tests.support.rig import SCOPE, Rig
+from tests.support.rig import SCOPE, Rig, record
 
 # Seconds of CPU in one piece. All of it at once, in the event loop, takes one to two.
 _MOST = 0.5
@@ -55,3 +55,18 @@ async def test_memories_take_the_share_of_the_tokens_that_a_request_names(rig: R
     prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
     assert _COMMITTEE * 299 in str(prompt.messages)
     assert prompt.notices is None
+
+
+async def test_prompt_shows_passages_of_long_memories_where_they_do_not_fit_as_a_whole(rig: Rig) -> None:
+    codes = {f"gym{number}": f"My locker code at gym number {number} is {7700 + number}. " for number in range(8)}
+    await rig.remember(*(record(_COMMITTEE * 40 + code + _COMMITTEE * 40, name) for name, code in codes.items()))
+    body = {"query": "What are my locker codes at the gyms?", "long_term_search": True, "max_tokens": 4000}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    text = str(prompt.messages)
+    assert [code.strip() in text for code in codes.values()] == [True] * 8
+    body |= {"max_tokens": 300, "format": "text"}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    assert len(prompt.long_term_memories or ()) == 1
+    assert prompt.text is not None
+    assert "My locker code" in prompt.text
+    assert len(prompt.text) < 4 * 300

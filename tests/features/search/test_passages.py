@@ -44,6 +44,18 @@ async def test_sentence_is_found_first_wherever_it_stands_in_a_long_text(reports
     assert first == list(TOPICS)
 
 
+async def test_answer_names_the_passage_that_fits(reports: Rig) -> None:
+    for topic, sentence in CODES.items():
+        found = (await search(reports, sentence)).memories[0]
+        assert found.passage is not None, topic
+        assert sentence in found.passage.text
+        assert found.passage.text == found.text[found.passage.start : found.passage.end]
+        assert len(found.passage.text.encode()) <= 800
+    await reports.remember(record("The ferry to Ulvik leaves at noon.", "short"))
+    found = (await search(reports, "When does the ferry to Ulvik leave?")).memories[0]
+    assert (found.id, found.passage) == ("short", None)
+
+
 async def test_long_memory_is_one_result(reports: Rig) -> None:
     found = await search(reports, "What did the committee hear about budgets?", limit=50)
     assert (found.total, len({memory.id for memory in found.memories}), len(found.memories)) == (10, 10, 10)
