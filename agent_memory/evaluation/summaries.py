@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from pathlib import Path
 
-from agent_memory.core.settings import load_settings
 from agent_memory.evaluation.datasets import Conversation, ConversationTurn, load
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.local.extractive import central_sentences, split_sentences
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.summary_subjects import HEAD
 
 BUDGET = 300
@@ -66,20 +64,16 @@ def bare(statements: Sequence[Statement], order: Sequence[int], sizes: Sequence[
 async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
     """The mean share by each way to summarize, in percent."""
     counter = await TokenCounter.open()
-    embedder = await LocalEmbedder.open(load_settings())
     shares: dict[str, list[float]] = {}
     for conversation in load(path):
         turns = leaving(conversation, counter)
         said = statements_of([Said(turn.text, turn.role, turn.when) for turn in turns], split_sentences)
-        vectors = await embedder.embed([statement.text for statement in said])
         sizes = [counter.count(statement.text) + 1 for statement in said]
-        central = central_sentences(vectors, limit=len(said), lengths=sizes, budget=budget)
         summary = summarize(said, budget, counter.count, UTC)
         orders = [random.Random(seed).sample(range(len(said)), len(said)) for seed in range(20)]
         summaries = {
             "summary": [summary],
             "its statements, without its last line": [summary.partition(f"\n{HEAD}: ")[0]],
-            "central sentences": ["\n".join(said[index].text for index in central)],
             "first sentences": [in_order(said, range(len(said)), counter.count, budget)],
             "random sentences": [in_order(said, order, counter.count, budget) for order in orders],
             "random sentences, no days and speakers": [bare(said, order, sizes, budget) for order in orders],
@@ -87,7 +81,6 @@ async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
         for name, texts in summaries.items():
             for text in texts:
                 shares.setdefault(name, []).extend(kept_share(conversation, turns, text))
-    await embedder.close()
     return {name: 100 * sum(values) / max(len(values), 1) for name, values in shares.items()}
 
 

@@ -14,10 +14,10 @@ from datetime import datetime
 from typing import Protocol
 
 from agent_memory.extraction.fact_wording import Claim, Wording, joined
-from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import normal_text
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.statements import worth_asking
 from agent_memory.text.terms import fold, words
 

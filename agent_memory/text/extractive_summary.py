@@ -22,7 +22,7 @@ from agent_memory.text.languages.phrases import BLANKLESS
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.summary_subjects import HEAD, Subjects, small_words
-from agent_memory.text.terms import STOP_WORDS, content_of, terms, words
+from agent_memory.text.terms import STOP_WORDS, content_of, stems, terms, words
 from agent_memory.text.time_expressions import Span, named_time, names_relative_time
 
 # What names and numbers weigh beside other words, and a word that few statements have against one that many have.
@@ -161,7 +161,7 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     kept = [each for each in apart if _tells(each.text) and not _is_applause(each)]
     subjects = Subjects([each.text for each in kept], former)
     room = budget - subjects.room(budget, count)
-    chosen = _Choice(kept, room, count).best()
+    chosen = most_telling(kept, room, count)
     text = ""
     while chosen:
         text = layout([kept[index] for index in sorted(chosen)])
@@ -173,6 +173,11 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     return "\n".join(part for part in (text, line) if part)
 
 
+def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[str], int]) -> list[int]:
+    """Return the indices of statements that hold most within about `budget` tokens, the best first."""
+    return _Choice(statements, budget, count).best()
+
+
 def _is_applause(statement: Statement) -> bool:
     """Whether the assistant exclaims something that names nothing: "Great choice, people will love it!", in whatever language."""
     text = statement.text.rstrip()
@@ -181,7 +186,8 @@ def _is_applause(statement: Statement) -> bool:
 
 def _tells(text: str) -> bool:
     """Whether a text says anything but pleasantries."""
-    if len(words(text)) < _SHORTEST or is_filler(text):
+    # Scripts without blanks between words are counted by characters.
+    if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
         return False
     return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
 

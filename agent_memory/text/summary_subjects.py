@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_memory.text.languages.phrases import function_words
 from agent_memory.text.stemming.foreign import LANGUAGE_CODES, language_of
-from agent_memory.text.terms import STOP_WORDS, content_of, terms, words
+from agent_memory.text.terms import STOP_WORDS, content_of, is_blankless, terms, words
 
 HEAD = "Also spoken of"
 _SHARE = 0.55
@@ -38,7 +38,8 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        if len(word) < _SHORTEST or word in self._small or not content_of(word):
+        # A run of characters without blanks is a clause, not a word.
+        if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
             self._counts[term] += number

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from agent_memory.core.clock import stated_date
-from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.memories.records import said_by_person
 from agent_memory.profile.entries import FollowedMemory, shown_evidence
 from agent_memory.profile.self_statements import MOST_READ, tells_of_speaker
 from agent_memory.storage.keyspace import tag
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import QUESTION
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.timeline.event_time import EventTime, event_time, time_of_text
 from agent_memory.timeline.periods import day_number, periods_of_event
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum

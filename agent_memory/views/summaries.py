@@ -1,4 +1,4 @@
-"""Computing a partition of a summary view: by the language model, or without one by its most central memories, and it says which."""
+"""Computing a partition of a summary view: by the language model, or without one by the memories that tell most, and it says which."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 
-import numpy as np
-
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope
 from agent_memory.llm.base import ChatModel
-from agent_memory.llm.local.extractive import central_sentences
+from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.storage.keyspace import digest
 from agent_memory.text.data_fences import PromptMessage
+from agent_memory.text.extractive_summary import Statement, most_telling
 from agent_memory.views.filters import selection_of, within
 from agent_memory.views.prompts import ViewSummary, summarize_group
 from agent_memory.views.store import Partition
@@ -24,7 +23,7 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 
 log = logging.getLogger(__name__)
 
-NO_MODEL = "no language model is configured: the most central memories are shown"
+NO_MODEL = "no language model is configured: the memories that tell most are shown"
 # The newest memories of a partition are what its summary is made of; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
@@ -55,7 +54,7 @@ class ViewSummarizer:
         """The partition of a group as it is now; `seconds` bounds the model's time.
 
         With a `stored` one it is a refresh: what was made of the same memories in the same way comes back as it is, and so does a model's
-        summary while the model is away. Otherwise a model that fails is replaced by the most central memories, which `degraded` says.
+        summary while the model is away. Otherwise a model that fails is replaced by the memories that tell most, which `degraded` says.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -76,7 +75,7 @@ class ViewSummarizer:
                 log.warning("a partition of view %s goes without the language model: %s", view.id, error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
-                reason = f"the language model did not answer usably ({error.code}): the most central memories are shown"
+                reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"
                 fingerprint = "degraded"
         return Partition(_result(view, group, total, summary=await self._summary_without_model(memories), degraded=reason), fingerprint)
 
@@ -123,27 +122,24 @@ class ViewSummarizer:
         return shown
 
     async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
-        """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
-        vectors = await self._survey.load_vectors([memory.mid for memory in memories])
-        candidates = [memory for memory in memories if memory.mid in vectors] or list(memories)
-        candidates.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
-        lines = [self._line(memory) for memory in candidates]
-        sizes = [self._counter.count(line) + 1 for line in lines]
-        if vectors:
-            matrix = np.stack([vectors[memory.mid] for memory in candidates])
-            chosen = central_sentences(matrix, limit=len(lines), lengths=sizes, budget=_SUMMARY_TOKENS)
-            return "\n".join(lines[index] for index in chosen)
-        first = len(lines) - 1
-        left = _SUMMARY_TOKENS - sizes[first]
-        while first and left >= sizes[first - 1]:
-            first -= 1
-            left -= sizes[first]
-        return "\n".join(lines[first:])
+        """The memories that hold most of what all of them say, in time order, a line each."""
+        return await aside(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
 
-    def _line(self, memory: StoredMemory) -> str:
-        record = memory.record
-        short = self._counter.truncate(" ".join(record.text.split()), _LINE_TOKENS)
-        return f"[{record.event_date or record.created_at:%Y-%m-%d}] {short}"
+    def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
+        candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
+        texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
+        dates = [memory.record.event_date or memory.record.created_at for memory in candidates]
+        lines = [f"[{date:%Y-%m-%d}] {text}" for date, text in zip(dates, texts, strict=True)]
+        sizes = [self._counter.count(line) + 1 for line in lines]
+        statements = [Statement(text, "", date) for text, date in zip(texts, dates, strict=True)]
+        newest = list(reversed(range(len(lines))))
+        chosen: list[int] = []
+        left = _SUMMARY_TOKENS
+        for index in most_telling(statements, _SUMMARY_TOKENS, self._counter.count) or newest:
+            if sizes[index] <= left:
+                chosen.append(index)
+                left -= sizes[index]
+        return "\n".join(lines[index] for index in sorted(chosen))
 
 
 def _result(

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.privacy.forget.content_words import content, content_forms, coverage, forms
 from agent_memory.text.extractive_summary import Statement, layout, statements_of_summary
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.summary_subjects import HEAD
 
 _FROM_IT = 0.5

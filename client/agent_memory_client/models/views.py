@@ -85,6 +85,6 @@ class SummaryViewPartitionResult(BaseModel):
     empty_reason: str | None = None
     """Why it is empty: `no_matching_memories`; null when it is not."""
     degraded: str | None = None
-    """Why it was made without the language model, of the most central memories; null when the model wrote it."""
+    """Why it was made without the language model, of the memories that tell most; null when the model wrote it."""
     computed_at: Instant = Field(default_factory=now)
     """When it was made."""

@@ -266,6 +266,19 @@ async def test_without_a_model_a_long_summary_of_a_model_is_not_thrown_away(make
         assert rig.rt.counter.count(context) <= WINDOW // 8
 
 
+@pytest.mark.parametrize(
+    "told",
+    ["我住在里斯本的第{}街，养了一只叫豆豆的狗。", "私はリスボンの{}番街に住んでいて、妻は看護師です。", "ฉันอยู่ถนนที่{}ในลิสบอนและมีแมวชื่อมะลิ"],
+    ids=["Chinese", "Japanese", "Thai"],
+)
+async def test_a_session_without_blanks_between_words_is_summarized(rig: Rig, told: str) -> None:
+    await rig.append("s", *(told.format(number) for number in range(60)), context_window_max=WINDOW)
+    assert await summarize(rig)
+    context = (await state(rig)).context or ""
+    assert told.partition("{")[0] in context
+    assert rig.rt.counter.count(context) <= WINDOW // 8
+
+
 async def test_greetings_alone_leave_a_mark(rig: Rig) -> None:
     await rig.append("s", *(f"hello {'ha' * number} thanks" for number in range(1)), context_window_max=WINDOW)
     messages = ["hello! " * 30 + "thanks " * number for number in range(40)]

@@ -144,7 +144,7 @@ async def test_a_group_must_have_the_view_s_fields(rig: Rig) -> None:
         await run_group(rig, await view(rig, group_by=["memory_type"]), memory_type="nonsense")
 
 
-async def test_without_a_model_the_central_memories_are_shown_and_that_is_said(rig: Rig) -> None:
+async def test_without_a_model_the_memories_that_tell_most_are_shown_and_that_is_said(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig, group_by=["user_id"])
     found = await run_group(rig, one, user_id="ada")

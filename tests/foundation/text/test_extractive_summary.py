@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent_memory.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.summary_subjects import Subjects
 
 AT = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -151,3 +152,24 @@ def test_statements_that_were_typed_without_full_stops_stay_apart() -> None:
     said = [Statement(text, "user", AT) for text in ("my mum Samira moves in until october", "we took the Babyzen pram for 420 euros")]
     summary = summarize(said, 100, _count, UTC)
     assert "until october. we took" in summary
+
+
+@pytest.mark.parametrize(
+    ("said", "facts", "greeting"),
+    [
+        ("你好！\n我住在里斯本。\n我吃素。\n谢谢", ["我住在里斯本", "我吃素"], "你好"),
+        ("こんにちは\n来週の火曜日に大阪へ引っ越します。妻は看護師です。\nありがとう", ["大阪", "看護師"], "こんにちは"),
+        ("สวัสดี\nฉันทำงานที่โรงพยาบาลในเชียงใหม่\nฉันแพ้ถั่ว", ["โรงพยาบาล", "แพ้ถั่ว"], None),
+        ("ຂ້ອຍມັກກິນເຂົ້າໜຽວ", ["ກິນເຂົ້າໜຽວ"], None),
+    ],
+    ids=["Chinese", "Japanese", "Thai", "Lao"],
+)
+def test_statements_without_blanks_between_words_are_told(said: str, facts: list[str], greeting: str | None) -> None:
+    summary = summarize(statements_of([Said(said, "user", AT)], split_sentences), 400, lambda text: len(text.encode()) // 2, UTC)
+    assert all(fact in summary for fact in facts)
+    assert greeting is None or greeting not in summary
+
+
+def test_clauses_without_blanks_are_no_words_of_the_last_line() -> None:
+    said = [Statement(f"我在里斯本养了{number}只叫豆豆的狗", "user", AT) for number in ("一", "两", "三", "四")]
+    assert "Also spoken of" not in summarize(said, 60, lambda text: len(text.encode()) // 2, UTC)

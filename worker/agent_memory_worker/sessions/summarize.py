@@ -11,7 +11,6 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.llm.threads import aside
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import SessionState, StoredMessage
@@ -21,6 +20,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
 from agent_memory.text.injection import suspicion
+from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size
 

@@ -1,20 +1,10 @@
-"""Summaries without a language model: the central sentences of a text, by the similarity of their vectors (pure)."""
+"""The sentences of a text (pure)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from agent_memory.llm.base import Vectors
-
-_DAMPING = 0.85
-_ROUNDS = 50
-_MAX_MATRIX = 1500  # sentences: beyond it the similarities are summed, not ranked, which needs no matrix
 _MAX_SENTENCE = 1000  # characters
-_RELEVANCE = 0.6  # against redundancy, in the choice
 
 _CLOSING = "\"'”’»)\\]」』）"
 # A run of marks is looked at once, where it begins.
@@ -86,50 +76,3 @@ def _pieces(sentence: str) -> list[str]:
         pieces.append(sentence[at:cut])
         at = cut + (sentence[cut] == " ")
     return [*pieces, sentence[at:]] if at < len(sentence) else pieces
-
-
-def central_sentences(vectors: Vectors, *, limit: int, lengths: Sequence[int] | None = None, budget: int | None = None) -> list[int]:
-    """The indices of at most `limit` sentences that say most of the whole, in their order; with `lengths` they fit `budget` together.
-
-    The rank is TextRank's weighted PageRank (Mihalcea and Tarau 2004, formula 2; LexRank of Erkan and Radev 2004 with the cosine as the
-    weight): WS(i) = (1 - d) / n + d * sum over j of w(j, i) / (sum over k of w(j, k)) * WS(j), with d = 0.85 and w the cosine of the
-    vectors, 0 where it is negative. Then sentences are chosen one by one by maximal marginal relevance (Carbonell and Goldstein 1998):
-    0.6 * rank / highest rank - 0.4 * highest cosine with those chosen. `vectors` are unit vectors of shape (n, dimensions).
-    """
-    count = len(vectors)
-    if count == 0 or limit <= 0:
-        return []
-    ranks = _ranks(vectors.astype(np.float64))
-    ranks = ranks / max(float(ranks.max()), 1e-12)
-    closest = np.zeros(count)
-    open_to_choice = np.ones(count, dtype=bool)
-    left = budget
-    chosen: list[int] = []
-    while len(chosen) < limit and open_to_choice.any():
-        scores = np.where(open_to_choice, _RELEVANCE * ranks - (1 - _RELEVANCE) * closest, -np.inf)
-        best = int(scores.argmax())
-        open_to_choice[best] = False
-        if lengths is not None and left is not None:
-            if lengths[best] > left:
-                continue
-            left -= lengths[best]
-        chosen.append(best)
-        closest = np.maximum(closest, vectors @ vectors[best])
-    return sorted(chosen)
-
-
-def _ranks(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    count = len(vectors)
-    if count > _MAX_MATRIX:
-        return np.maximum(vectors @ vectors.sum(axis=0) - 1.0, 0.0)
-    weights = np.maximum(vectors @ vectors.T, 0.0)
-    np.fill_diagonal(weights, 0.0)
-    sums = weights.sum(axis=1, keepdims=True)
-    share = np.divide(weights, sums, out=np.full_like(weights, 1.0 / count), where=sums > 1e-12)
-    ranks = np.full(count, 1.0 / count)
-    for _ in range(_ROUNDS):
-        following = (1 - _DAMPING) / count + _DAMPING * (ranks @ share)
-        if np.abs(following - ranks).sum() < 1e-9:
-            break
-        ranks = following
-    return ranks
