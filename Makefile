@@ -107,7 +107,7 @@ format: dev
 EVAL_FILE ?= ../shared/data/locomo_dev.json
 FLOORS ?= R@10=80,answerable:R@10=77,R@50=92,MRR=50,prompt=85
 eval: dev
-	@.venv/bin/agent-memory eval $(EVAL_FILE) --entrance both --floors "$(FLOORS)" $(ARGS)
+	@.venv/bin/agent-memory-eval recall $(EVAL_FILE) --entrance both --floors "$(FLOORS)" $(ARGS)
 
 # What the server costs beside its limits, in tables and a picture; minutes, on a machine that does nothing else.
 # make bench ARGS="--memories 1k,10k,100k,1M"; two results: .venv/bin/python -m benchmarks compare before.json after.json

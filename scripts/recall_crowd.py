@@ -24,10 +24,10 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.evaluation.datasets import Conversation, ConversationTurn, load
-from agent_memory.evaluation.report import ANSWERABLE, OVERALL, groups
-from agent_memory.evaluation.runner import Api, Options, run, user_of
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.datasets import Conversation, ConversationTurn, load
+from agent_memory_eval.report import ANSWERABLE, OVERALL, groups
+from agent_memory_eval.runner import Api, Options, run, user_of
 
 _NAMES = """Abel Bea Cato Dina Egon Fritzi Gero Hanne Ilka Jannis Kersti Lovro Mirta Nuno Odile Petra Quirin Runa Silvio Tilda Ugo Vesna Wim
 Xenia Yorick Zofia Arvid Birte Cosimo Dagny"""

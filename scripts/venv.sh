@@ -20,7 +20,8 @@ esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
 case $kind in
-run | dev) ours=yes sources="$lock pyproject.toml client/pyproject.toml" ;;
+run) ours=yes projects="-e client -e ." sources="$lock pyproject.toml client/pyproject.toml" ;;
+dev) ours=yes projects="-e client -e . -e evaluation" sources="$lock pyproject.toml client/pyproject.toml evaluation/pyproject.toml" ;;
 oldclient) ours=no sources="$lock $others" ;;
 *) ours=no sources=$lock ;;
 esac
@@ -106,7 +107,8 @@ echo "Installing $lock into $venv"
 if [ "${kind#frameworks}" != "$kind" ]; then
     pip --quiet --no-build-isolation --no-index -e client
 elif [ "$ours" = yes ]; then
-    pip --quiet --no-build-isolation --no-index -e client -e .
+    # shellcheck disable=SC2086  # names without spaces
+    pip --quiet --no-build-isolation --no-index $projects
 elif [ "$kind" = oldclient ]; then
     rm -rf $venv/clients
     grep -v '^#' "$others" | while read -r requirement; do

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from agent_memory import __version__
-from agent_memory.cli import admin, evaluation_commands, feature_commands, token_commands
+from agent_memory.cli import admin, feature_commands, token_commands
 from agent_memory.core import garbage_collection
 from agent_memory.core.errors import AgentMemoryError, NotFound
 
@@ -21,7 +21,7 @@ _NOT_THERE = 3
 _GROUPS = {
     "Run a server": ("serve", "api", "worker", "mcp", "redis"),
     "Memories": (),
-    "Look after a server": (*("doctor", "health", "jobs", "token", "migrate", "rebuild-index", "accept-store", "eval", "version"),),
+    "Look after a server": (*("doctor", "health", "jobs", "token", "migrate", "rebuild-index", "accept-store", "version"),),
     "Names of the archived server": ("migrate-memories", "migrate-working-memory", "schedule-task", "task-worker"),
 }
 """The commands by what they are for. Those that no group names, such as those of features, are about memories."""
@@ -337,7 +337,6 @@ def version() -> None:
 
 
 admin.register(app)
-evaluation_commands.register(app)
 token_commands.register(app)
 feature_commands.register(app)
 
@@ -348,7 +347,12 @@ def _given(**values: str | None) -> dict[str, str]:
 
 
 def main() -> None:
-    """The entry point of `agent-memory`: an error of ours is one line on stderr and exit code 1, or 3 when something is not there."""
+    """The entry point of `agent-memory`."""
+    run_app(app)
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run commands: an error of ours is one line on stderr and exit code 1, or 3 when something is not there."""
     try:
         app()
     except AgentMemoryError as error:

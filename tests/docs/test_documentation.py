@@ -18,6 +18,7 @@ import yaml
 from agent_memory.cli.app import app
 from agent_memory.core.settings import variables
 from agent_memory.core.settings.renamed import RETIRED
+from agent_memory_eval.__main__ import app as eval_app
 from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
 from tests.support.cli import ROOT, agent_memory, clean_environment
 
@@ -27,6 +28,7 @@ OTHERS = [(block, command) for block, command in SHELL if not command.startswith
 # Those of the pages about frameworks run beside the frameworks: tests/integrations/test_pages.py.
 PROGRAMS = [block for block in blocks("python") if block.page.parent.name != "integrations"]
 COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
+EVAL_COMMANDS = typer.main.get_command(eval_app).commands  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_nothing_is_written_in_an_unknown_language() -> None:
@@ -95,8 +97,8 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
     match words:
         case ["make", target, *_]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        case [".venv/bin/agent-memory" | "agent-memory", name, *options]:
-            command = COMMANDS[name]
+        case [".venv/bin/agent-memory" | "agent-memory" | ".venv/bin/agent-memory-eval" | "agent-memory-eval" as program, name, *options]:
+            command = (EVAL_COMMANDS if program.endswith("-eval") else COMMANDS)[name]
             if options and options[0] in getattr(command, "commands", {}):
                 command = command.commands[options.pop(0)]
             known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}

@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx
 
-from agent_memory.cli.commands.evaluation_server import evaluation_server
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_eval.commands.server import evaluation_server
 from tests.support.cli import ROOT
 from tests.support.waiting import settled
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_memory.core.settings import load_settings
-from agent_memory.evaluation.datasets import Conversation, load
-from agent_memory.evaluation.runner import Entrance, EvaluationRun, Options, run
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.datasets import Conversation, load
+from agent_memory_eval.runner import Entrance, EvaluationRun, Options, run
 from tests.support.stack import stack
 
 FILE = Path(__file__).parents[1] / "data" / "recall_conversations.json"

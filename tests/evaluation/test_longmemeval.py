@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_memory.evaluation.datasets import load
-from agent_memory.evaluation.report import groups, report_of
-from agent_memory.evaluation.runner import Options, run
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.datasets import load
+from agent_memory_eval.report import groups, report_of
+from agent_memory_eval.runner import Options, run
 from tests.evaluation.conftest import Known
 
 FILE = Path(__file__).parents[1] / "data" / "longmemeval_sample.json"

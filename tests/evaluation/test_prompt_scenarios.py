@@ -1,6 +1,6 @@
 """The scenarios of tests/data: what memory prompts hold, without a model and with one that extracts well or badly.
 
-`agent-memory eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt; so does that of the folder
+`agent-memory-eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt; so does that of the folder
 `tests/data/prompt_scenarios`, whose scenarios were written later, from what is promised alone.
 """
 
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from agent_memory.core.settings import load_settings
-from agent_memory.evaluation.runner import Api
-from agent_memory.evaluation.scenario_runner import ScenarioResult, ScenarioRun
-from agent_memory.evaluation.scenarios import EXTRACTORS, Extractor, load_scenarios
-from agent_memory.evaluation.scripted_model import model_server
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.runner import Api
+from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
+from agent_memory_eval.scenarios import EXTRACTORS, Extractor, load_scenarios
+from agent_memory_eval.scripted_model import model_server
 from tests.support.stack import stack
 
 _DATA = Path(__file__).parents[1] / "data"

@@ -1,6 +1,6 @@
 """Recall on conversations of our own, through the public API of a real server: a change that finds less is seen here first.
 
-`agent-memory eval tests/data/recall_conversations.json --entrance both` prints what is compared with the floors. They lie a few points
+`agent-memory-eval tests/data/recall_conversations.json --entrance both` prints what is compared with the floors. They lie a few points
 below what was measured, since small changes of the model's arithmetic move single questions.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.evaluation.report import groups, report_of
-from agent_memory.evaluation.runner import Entrance
+from agent_memory_eval.report import groups, report_of
+from agent_memory_eval.runner import Entrance
 from tests.evaluation.conftest import Known
 
 FLOORS = {"R@5": 0.90, "R@10": 0.94, "R@50": 0.99, "MRR": 0.73}

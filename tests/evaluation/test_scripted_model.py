@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.scenarios import Scenario, load_scenarios
-from agent_memory.evaluation.scripted_model import INVENTION, REPEATED_INSTRUCTION, Habits, ScenarioModel, model_server
 from agent_memory.extraction.prompts import extract_messages
 from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
 from agent_memory.llm.base import ChatMessage
 from agent_memory.sessions.prompts import summarize_messages
 from agent_memory.text.data_fences import PromptMessage
+from agent_memory_eval.scenarios import Scenario, load_scenarios
+from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION, Habits, ScenarioModel, model_server
 
 _OLD = {"text": "User lives in Oslo.", "slot": "user.home", "value": "oslo"}
 _NEW = {"text": "User lives in Bergen.", "slot": "user.home", "value": "bergen", "event_date": "2025-03-01"}

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from agent_memory.core.settings import load_settings
-from agent_memory.evaluation.runner import Api
-from agent_memory.evaluation.scenario_runner import ScenarioResult, ScenarioRun
-from agent_memory.evaluation.scenarios import load_scenarios
-from agent_memory.evaluation.scripted_model import INVENTION, REPEATED_INSTRUCTION
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.text.numbers import numbers
 from agent_memory.text.terms import stems
+from agent_memory_eval.runner import Api
+from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
+from agent_memory_eval.scenarios import load_scenarios
+from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 from tests.support.small_model import small_model
 from tests.support.stack import stack
 

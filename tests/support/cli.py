@@ -21,10 +21,21 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name.upper() not in known}, **extra}
 
 
+_EVAL = "from agent_memory_eval.__main__ import main\nmain()"
+
+
+def agent_memory_eval(*arguments: str, cwd: Path, seconds: float = 180, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `agent-memory-eval ARGUMENTS` to its end in `cwd`."""
+    return agent_memory(*arguments, cwd=cwd, seconds=seconds, code=_EVAL, **environment)
+
+
 def agent_memory(
-    *arguments: str, cwd: Path, seconds: float = 180, cold: bool = False, **environment: str
+    *arguments: str, cwd: Path, seconds: float = 180, cold: bool = False, code: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `agent-memory ARGUMENTS` to its end in `cwd`; `cold`: as a new interpreter, with all its imports, not as a warm process."""
+    """Runs `agent-memory ARGUMENTS` to its end in `cwd`; `cold`: as a new interpreter, with all its imports, not as a warm process.
+
+    `code` is another program, for a warm process.
+    """
     environment = clean_environment(**environment)
     if cold:
         return subprocess.run(
@@ -38,7 +49,7 @@ def agent_memory(
             check=False,
         )
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        process = WarmProcess(arguments, cwd=cwd, environment=environment, stdout=stdout.fileno(), stderr=stderr.fileno())
+        process = WarmProcess(arguments, cwd=cwd, environment=environment, stdout=stdout.fileno(), stderr=stderr.fileno(), code=code)
         try:
             code = process.wait(seconds)
         finally:

@@ -11,7 +11,7 @@ from multiprocessing import reduction
 from pathlib import Path
 from typing import Any
 
-_IMPORTED = ["agent_memory.cli.run", "agent_memory.cli.commands.doctor", "agent_memory.cli.commands.evaluate", "agent_memory_worker.main"]
+_IMPORTED = ["agent_memory.cli.run", "agent_memory.cli.commands.doctor", "agent_memory_eval.commands.recall", "agent_memory_worker.main"]
 
 
 class _Fd:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.datasets import load, parse, sessions_of
+from agent_memory_eval.datasets import load, parse, sessions_of
 
 DATA = Path(__file__).parents[2] / "data"
 

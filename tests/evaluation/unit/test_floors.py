@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.floors import floors_of, judge_floors
+from agent_memory_eval.floors import floors_of, judge_floors
 
 REPORT = {
     "turn": {"all": {"n": 9, "R@10": 0.8, "MRR": 0.5499}, "without adversarial": {"n": 7, "R@10": 0.7649}},

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from agent_memory.evaluation.metrics import NAMES, mean, measure, percentile
+from agent_memory_eval.metrics import NAMES, mean, measure, percentile
 
 
 def test_all_evidence_first_is_the_best_there_is() -> None:

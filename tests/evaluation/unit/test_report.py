@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation import report as reports
-from agent_memory.evaluation.datasets import Question
-from agent_memory.evaluation.plot import svg
-from agent_memory.evaluation.runner import Answer, EvaluationRun, Options, holds, origin_turns
+from agent_memory_eval import report as reports
+from agent_memory_eval.datasets import Question
+from agent_memory_eval.plot import svg
+from agent_memory_eval.runner import Answer, EvaluationRun, Options, holds, origin_turns
 
 
 def answer(text: str, category: str, ranked: list[str], evidence: str, **more: Any) -> Answer:

@@ -38,7 +38,7 @@ _MEGABYTE = 1_000_000
 # What holds the text: a function of ours that reads one has a parameter of one of these names.
 _TEXTS = ("text", "texts", "detail", "template", "bad")
 # Programs that a person runs on data of their own.
-_ASIDE = ("agent_memory.cli", "agent_memory.evaluation")
+_ASIDE = ("agent_memory.cli",)
 
 
 class _Answer(BaseModel):

@@ -179,7 +179,6 @@ async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
     "words",
     [
         ["jobs", "show"],
-        ["eval"],
         ["schedule-task", "forget_long_term_memories", "-a", "x"],
         ["token", "add", "-d", "x", "--token", "short"],
     ],

@@ -1,4 +1,4 @@
-"""`agent-memory eval prompts`: scenarios run against a server of its own, and what fails is said with its prompt."""
+"""`agent-memory-eval prompts`: scenarios run against a server of its own, and what fails is said with its prompt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import agent_memory
+from tests.support.cli import agent_memory_eval
 
 SCENARIOS = """
 - name: fruit
@@ -23,7 +23,7 @@ SCENARIOS = """
 
 def test_failed_checks_are_printed_with_their_prompts(tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS)
-    result = agent_memory("eval", "prompts", "fruit.yaml", "--extractor", "none", cwd=tmp_path)
+    result = agent_memory_eval("prompts", "fruit.yaml", "--extractor", "none", cwd=tmp_path)
     assert result.returncode == 1
     assert "none: fruit: 'Which fruit do I like?': contains: quinces: it is not there" in result.stdout
     assert "I like plums." in result.stdout
@@ -32,7 +32,7 @@ def test_failed_checks_are_printed_with_their_prompts(tmp_path: Path) -> None:
 
 def test_figures_as_json_with_a_perfect_extractor(tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS.replace(", {contains: quinces}", ', {contains: "User likes plums."}'))
-    result = agent_memory("eval", "prompts", "fruit.yaml", "--extractor", "perfect", "--json", cwd=tmp_path)
+    result = agent_memory_eval("prompts", "fruit.yaml", "--extractor", "perfect", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     run = json.loads(result.stdout)["runs"]["perfect"]
     assert (run["scenarios"], run["checks"], run["passed"], run["failures"]) == (1, 2, 2, [])
@@ -44,7 +44,7 @@ def test_figures_as_json_with_a_perfect_extractor(tmp_path: Path) -> None:
 )
 def test_what_prevents_a_run_is_one_line(arguments: list[str], part: str, tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS)
-    result = agent_memory("eval", "prompts", *arguments, cwd=tmp_path)
+    result = agent_memory_eval("prompts", *arguments, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
     [line] = result.stderr.strip().splitlines()
     assert part in line

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.metrics import NAMES
-from agent_memory.evaluation.report import ANSWERABLE, OVERALL, Report, Unit
+from agent_memory_eval.metrics import NAMES
+from agent_memory_eval.report import ANSWERABLE, OVERALL, Report, Unit
 
 PROMPT = "prompt"
 """The floor for the share of questions whose evidence is in the prompt."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
-from agent_memory.evaluation.prompt_text import PromptText, folded
-from agent_memory.evaluation.scenarios import Check
+from agent_memory_eval.prompt_text import PromptText, folded
+from agent_memory_eval.scenarios import Check
 
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 

@@ -1,4 +1,4 @@
-"""`agent-memory eval prompts`: runs scenarios against a server of its own, and says which checks fail on which prompt."""
+"""`agent-memory-eval prompts`: runs scenarios against a server of its own, and says which checks fail on which prompt."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_memory.cli.commands.evaluation_server import evaluation_server
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.runner import Api
-from agent_memory.evaluation.scenario_runner import ScenarioResult, ScenarioRun
-from agent_memory.evaluation.scenarios import EXTRACTORS, Extractor, Scenario, load_scenarios
-from agent_memory.evaluation.scripted_model import model_server
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.commands.server import evaluation_server
+from agent_memory_eval.runner import Api
+from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
+from agent_memory_eval.scenarios import EXTRACTORS, Extractor, Scenario, load_scenarios
+from agent_memory_eval.scripted_model import model_server
 
 Chosen = Literal["none", "perfect", "sloppy", "configured"]
 """Who extracts: nobody, the scripted model with either of its habits, or the model that the environment's settings name."""

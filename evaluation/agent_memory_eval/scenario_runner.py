@@ -13,12 +13,12 @@ from urllib.parse import quote
 from zlib import crc32
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.prompt_checks import Evidence, failure
-from agent_memory.evaluation.prompt_text import PromptText, content_text, folded, read_prompt
-from agent_memory.evaluation.runner import Api
-from agent_memory.evaluation.scenarios import Call, Check, Day, Extractor, PromptQuestion, Scenario
-from agent_memory.evaluation.scripted_model import INVENTION, REPEATED_INSTRUCTION
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.prompt_checks import Evidence, failure
+from agent_memory_eval.prompt_text import PromptText, content_text, folded, read_prompt
+from agent_memory_eval.runner import Api
+from agent_memory_eval.scenarios import Call, Check, Day, Extractor, PromptQuestion, Scenario
+from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 
 _POLL_SECONDS = 0.05
 _WAIT_SECONDS = 120.0

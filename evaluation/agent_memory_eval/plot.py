@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from agent_memory.evaluation.metrics import CUTS
+from agent_memory_eval.metrics import CUTS
 
 _WIDTH, _HEIGHT = 720, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 220, 44, 48

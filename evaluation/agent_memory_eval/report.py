@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.datasets import ADVERSARIAL
-from agent_memory.evaluation.metrics import NAMES, Scores, mean, measure, percentile
-from agent_memory.evaluation.runner import PROMPT_TOKENS, Answer, EvaluationRun
+from agent_memory_eval.datasets import ADVERSARIAL
+from agent_memory_eval.metrics import NAMES, Scores, mean, measure, percentile
+from agent_memory_eval.runner import PROMPT_TOKENS, Answer, EvaluationRun
 
 Unit = Literal["turn", "session"]
 Report = dict[str, Any]
@@ -107,7 +107,7 @@ def read(path: Path) -> list[Report]:
     except (OSError, ValueError) as error:
         raise StartupError(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict) or cast("Report", value).get("format") != FORMAT:
-        raise StartupError(f"{path} is not a report of `agent-memory eval`")
+        raise StartupError(f"{path} is not a report of `agent-memory-eval`")
     return cast("Report", value)["runs"]
 
 

@@ -18,8 +18,8 @@ from typing import Any, Literal, cast
 import uvicorn
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.prompt_text import folded
-from agent_memory.evaluation.scenarios import Scenario, ScenarioFact
+from agent_memory_eval.prompt_text import folded
+from agent_memory_eval.scenarios import Scenario, ScenarioFact
 
 Habits = Literal["perfect", "sloppy"]
 

@@ -1,4 +1,4 @@
-"""The commands of `agent-memory eval`. Nothing heavy is imported at the top of this file, as in `app.py`."""
+"""The commands of `agent-memory-eval`."""
 
 from __future__ import annotations
 
@@ -6,33 +6,19 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
 
-_DEFAULT = "recall"
-
-
-class _EvaluationGroup(TyperGroup):
-    """`eval FILE` and `eval --compare A B` are `eval recall` with those arguments."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
-            args = [_DEFAULT, *args]
-        return super().parse_args(ctx, args)
-
+from agent_memory.cli.app import run_app
+from agent_memory_eval.commands.prompts import evaluate_prompts
+from agent_memory_eval.commands.recall import EvaluationOptions, evaluate
+from agent_memory_eval.commands.recall import compare as compare_reports
 
 app = typer.Typer(
-    cls=_EvaluationGroup,
-    help="Measure recall on conversations with known evidence (`eval FILE` is `eval recall FILE`), or run scenarios for memory prompts.",
+    help="Measure recall on conversations with known evidence or run scenarios for memory prompts.",
     rich_markup_mode=None,
 )
 
 
-def register(root: typer.Typer) -> None:
-    """Adds the group."""
-    root.add_typer(app, name="eval")
-
-
-@app.command(name=_DEFAULT)
+@app.command()
 def recall(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
@@ -56,16 +42,14 @@ def recall(
 ) -> None:
     """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
     below its floor."""
-    from agent_memory.cli.commands import evaluate as evaluation
-
     if compare is not None:
-        raise typer.Exit(evaluation.compare(*compare, unit, form))
+        raise typer.Exit(compare_reports(*compare, unit, form))
     if file is None:
-        raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
-    wanted = evaluation.EvaluationOptions(
+        raise typer.BadParameter("recall needs a FILE of conversations, or --compare A B")
+    wanted = EvaluationOptions(
         file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
     )
-    raise typer.Exit(evaluation.evaluate(wanted))
+    raise typer.Exit(evaluate(wanted))
 
 
 @app.command()
@@ -79,6 +63,13 @@ def prompts(
     as_json: Annotated[bool, typer.Option("--json", help="print all figures and failures as JSON, and nothing else on stdout")] = False,
 ) -> None:
     """Run scenarios and print each check that fails, with the prompt it failed on. Exit code 1 if any does."""
-    from agent_memory.cli.commands import evaluate_prompts
+    raise typer.Exit(evaluate_prompts(file, extractor, scenario or [], as_json=as_json))
 
-    raise typer.Exit(evaluate_prompts.evaluate_prompts(file, extractor, scenario or [], as_json=as_json))
+
+def main() -> None:
+    """The entry point of `agent-memory-eval`."""
+    run_app(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.datasets import Conversation, ConversationTurn, Question, sessions_of
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.datasets import Conversation, ConversationTurn, Question, sessions_of
 
 Entrance = Literal["memories", "sessions"]
 Mode = Literal["default", "semantic", "keyword", "hybrid"]

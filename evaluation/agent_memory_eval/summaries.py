@@ -1,4 +1,4 @@
-"""How much of what was said a summary without a language model keeps: `python -m agent_memory.evaluation.summaries FILE`.
+"""How much of what was said a summary without a language model keeps: `python -m agent_memory_eval.summaries FILE`.
 
 Each conversation is one session. What its window does not hold is summarized in 300 tokens; of each turn there that is evidence for a
 question, the share of its content words that stand in the summary is counted.
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from pathlib import Path
 
-from agent_memory.evaluation.datasets import Conversation, ConversationTurn, load
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
 from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.summary_subjects import HEAD
+from agent_memory_eval.datasets import Conversation, ConversationTurn, load
 
 BUDGET = 300
 WINDOW = 2000

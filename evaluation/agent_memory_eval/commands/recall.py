@@ -1,4 +1,4 @@
-"""`agent-memory eval`: measures recall on a file of conversations, against a running server or one that it starts for this."""
+"""`agent-memory-eval`: measures recall on a file of conversations, against a running server or one that it starts for this."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from ulid import ULID
 
-from agent_memory.cli.commands.evaluation_server import evaluation_server
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation import report as reports
-from agent_memory.evaluation.datasets import Conversation, load
-from agent_memory.evaluation.floors import floors_of, judge_floors
-from agent_memory.evaluation.plot import svg
-from agent_memory.evaluation.runner import Entrance, Mode, Options, run
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval import report as reports
+from agent_memory_eval.commands.server import evaluation_server
+from agent_memory_eval.datasets import Conversation, load
+from agent_memory_eval.floors import floors_of, judge_floors
+from agent_memory_eval.plot import svg
+from agent_memory_eval.runner import Entrance, Mode, Options, run
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`agent-memory eval` as a user meets it: a whole run against a server that it starts itself, comparisons, one line for every mistake."""
+"""`agent-memory-eval` as a user meets it: a whole run against a server that it starts itself, comparisons, one line for every mistake."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.interfaces.cli.test_cli import refused
-from tests.support.cli import agent_memory
+from tests.support.cli import agent_memory_eval
 
 pytestmark = pytest.mark.slow
 
-FILE = str(Path(__file__).parents[2] / "data" / "recall_conversations.json")
+FILE = str(Path(__file__).parents[1] / "data" / "recall_conversations.json")
 
 
 def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
-    result = agent_memory(
-        *("eval", FILE, "--conversations", "1", "--entrance", "sessions", "--format", "json", "--json", "out.json", "--plot", "out.svg"),
+    result = agent_memory_eval(
+        *("recall", FILE, "--conversations", "1", "--entrance", "sessions", "--format", "json", "--json", "out.json", "--plot", "out.svg"),
         *("--floors", "R@10=80,MRR=10,prompt=80"),
         cwd=tmp_path,
         seconds=150,
@@ -36,11 +36,11 @@ def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
     assert "sessions: asking" in result.stderr
     assert "all 3 floors are kept" in result.stderr
 
-    same = agent_memory("eval", "--compare", "out.json", "out.json", "--format", "json", cwd=tmp_path)
+    same = agent_memory_eval("recall", "--compare", "out.json", "out.json", "--format", "json", cwd=tmp_path)
     assert same.returncode == 0, same.stderr
     (changes,) = json.loads(same.stdout)["comparisons"]
     assert set(changes["turn"]["all"].values()) == {changes["turn"]["all"]["n"], 0.0}
-    table = agent_memory("eval", "--compare", "out.json", "out.json", cwd=tmp_path)
+    table = agent_memory_eval("recall", "--compare", "out.json", "out.json", cwd=tmp_path)
     assert "+0.0" in table.stdout
 
 
@@ -58,7 +58,7 @@ def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
 )
 def test_what_prevents_a_run_is_one_line(arguments: list[str], parts: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("[{}]")
-    result = agent_memory("eval", *arguments, cwd=tmp_path)
+    result = agent_memory_eval("recall", *arguments, cwd=tmp_path)
     assert result.returncode == 1
     assert result.stdout == ""
     last = result.stderr.strip().splitlines()[-1]
@@ -68,12 +68,12 @@ def test_what_prevents_a_run_is_one_line(arguments: list[str], parts: tuple[str,
 
 
 def test_a_command_line_without_a_file_is_wrong(tmp_path: Path) -> None:
-    result = agent_memory("eval", cwd=tmp_path)
+    result = agent_memory_eval("recall", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert "FILE" in result.stderr
     assert "--compare" in result.stderr
 
 
 def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
-    result = agent_memory("eval", FILE, cwd=tmp_path, LOCAL_MODEL=str(tmp_path / "nowhere"))
+    result = agent_memory_eval("recall", FILE, cwd=tmp_path, LOCAL_MODEL=str(tmp_path / "nowhere"))
     refused(result, "the server for the evaluation ended", "config.json")
