@@ -6,7 +6,9 @@ the request, plain or async.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import Parameter, iscoroutine, signature
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -21,6 +23,8 @@ from agent_memory.http.body import BodyReader, read_body
 from agent_memory.http.errors import invalid, unknown
 
 MAX_QUERY_FIELDS = 2000
+# Of small memories or conditions, 10 ms of validation.
+_AT_ONCE_BYTES = 32 * 1024
 _SOURCES = (params.Param, params.Body, params.Depends)
 # What clients of the archived server send with what deletes, where it never meant anything: their namespace, beside the ids.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
@@ -91,7 +95,8 @@ class ArgumentReader:
         if self._body is not None:
             name, reader = self._body
             body = await read_body(scope, request.receive)
-            values[name], unknown_fields = reader.parse(body, strict=_is_strict(scope))
+            parse = partial(reader.parse, body, strict=_is_strict(scope))
+            values[name], unknown_fields = parse() if len(body) <= _AT_ONCE_BYTES else await asyncio.to_thread(parse)
             if unknown_fields:
                 if found := misplaced(unknown_fields, lambda meant: self._place_of(meant, reader)):
                     raise unknown(UnknownFields(found), "body")

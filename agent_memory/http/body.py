@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope
 
 from agent_memory.core.errors import BadInput
-from agent_memory.core.input.bounds import MAX_LIST_ITEMS, check_lists
+from agent_memory.core.input.bounds import MAX_LIST_ITEMS, check_lists, check_values
 from agent_memory.core.input.lone_surrogates import repair_json
 from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields
 from agent_memory.core.notices import add_notice
@@ -89,7 +89,8 @@ async def read_body(scope: Scope, receive: Receive, media_type: str = "applicati
     """The whole body, at most `MAX_BODY_BYTES` of it.
 
     Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
-    declared as JSON or what else is asked for (a page of another origin could send one without asking), and ClientDisconnect.
+    declared as JSON or what else is asked for (a page of another origin could send one without asking), BadInput for JSON of too many
+    values, and ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -105,7 +106,10 @@ async def read_body(scope: Scope, receive: Receive, media_type: str = "applicati
         if size > limit:
             raise BodyTooLarge(limit)
         more = message.get("more_body", False)
-    return b"".join(chunks)
+    body = b"".join(chunks)
+    if media_type == "application/json":
+        check_values(body)
+    return body
 
 
 def _check_headers(scope: Scope, media_type: str, limit: int) -> None:

@@ -120,7 +120,8 @@ def _cut(text: str, limit: int) -> str:
 def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
     """The answer to one of our own errors; `challenge` tells who showed no credentials how they are had."""
     if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
-        loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
+        within = () if error.field == error.where else error.field.split(".")
+        loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None
     if isinstance(error, Unavailable | TooMany | RequestUnderWay | ErasureUnderWay):

@@ -20,6 +20,7 @@ from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.extraction_report import read_report
 from agent_memory.jobs.operation_states import operation_state
 from agent_memory.jobs.order_store import decode_order
+from agent_memory.llm.threads import aside
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
@@ -28,6 +29,8 @@ OUTBOX_KINDS = frozenset(kind.value for kind in OperationKind if kind is not Ope
 """The kinds of operations that are marks in the outbox."""
 
 _REPLIES_PER_MARK = 6
+_SUBJECT = 4
+_OF_MEMORIES = (DueKind.MEMORY, DueKind.FOLLOW)
 _OF_SESSIONS = (DueKind.SESSION, DueKind.EXTRACTION)
 
 
@@ -95,7 +98,7 @@ class OperationStore:
                 elif mark.kind is DueKind.ORDER:
                     pipe.get(self._keys.order_of_work(mark.member))
                     pipe.time()
-                elif mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
+                elif mark.kind in _OF_MEMORIES:
                     pipe.hmget(self._keys.memory(mark.member), ["t", "j"])
                     pipe.exists(self._keys.vector(mark.member))
                 elif mark.kind is DueKind.ITEM:
@@ -109,7 +112,8 @@ class OperationStore:
         seconds, micros = replies[0]
         now = seconds * 1000 + micros / 1000
         rows = [replies[1 + _REPLIES_PER_MARK * i : 1 + _REPLIES_PER_MARK * (i + 1)] for i in range(len(marks))]
-        operations = [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)]
+        size = sum([len(row[_SUBJECT][1] or b"") for mark, row in zip(marks, rows, strict=True) if mark.kind in _OF_MEMORIES])
+        operations = await aside(lambda: [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)], size)
         return operations if scope.agents is None else await self._of_agents(scope, marks, operations)
 
     async def _of_agents(
@@ -167,7 +171,7 @@ class OperationStore:
 
 def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> OperationRecord | None:
     due, dead, tries, why, subject, extra = row
-    if mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
+    if mark.kind in _OF_MEMORIES:
         about = _memory(scope, subject, extra)
     elif mark.kind is DueKind.DELETION:
         about = _deletion(scope, subject)
@@ -207,7 +211,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
     """True if a memory or an erasure is of a caller's agent. Items have none; `_of_agents` looks at sessions."""
-    if mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
+    if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
 

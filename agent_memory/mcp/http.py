@@ -25,6 +25,7 @@ from starlette.types import Scope as AsgiScope
 
 from agent_memory.access.exposure import is_loopback
 from agent_memory.core.errors import Unavailable
+from agent_memory.core.input.bounds import check_values
 from agent_memory.core.input.lone_surrogates import repair_json
 from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.scope import Scope
@@ -127,7 +128,10 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """`receive` of a body that comes in one piece, with what is no Unicode in it replaced: the SDK would refuse it."""
+        """`receive` of a body that comes in one piece, with what is no Unicode in it replaced: the SDK would refuse it.
+
+        It raises BadInput for a body of too many values.
+        """
         most = self._settings.server.max_body_bytes
 
         async def receive_repaired() -> Message:
@@ -140,6 +144,7 @@ class McpHttp:
                 pieces.append(message.get("body", b""))
                 more = message.get("more_body", False)
             body = b"".join(pieces)
+            check_values(body)
             if not more and (repaired := repair_json(body)) is not None:
                 scope[REPAIRED] = repaired
                 body = repaired.body

@@ -30,12 +30,14 @@ from agent_memory import __version__
 from agent_memory.access import audit
 from agent_memory.access.principals import writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, ErasureUnderWay, Forbidden, TooMany, Unavailable
-from agent_memory.core.input.bounds import check_lists
+from agent_memory.core.input.bounds import check_lists, check_texts
 from agent_memory.core.input.lone_surrogates import RepairedJson
 from agent_memory.core.input.unknown_fields import UnknownFields, shown
+from agent_memory.core.input.work import json_work
 from agent_memory.core.mcp_tools import Caller, InvalidArguments, Tool, ToolChoice
 from agent_memory.core.notices import collecting_notices, with_notices
 from agent_memory.core.settings import Settings
+from agent_memory.llm.threads import aside
 from agent_memory.mcp.schemas import input_schema, output_schema
 from agent_memory.mcp.tools import TOOLS, chosen_tools
 from agent_memory.runtime import Runtime
@@ -157,8 +159,9 @@ async def _call(
     if tool.writes:
         writing(caller.scope)
     check_lists(arguments, "")
+    check_texts(arguments, tool.name)
     with collecting_notices() as notices:
-        values, ignored = tool.read(arguments, strict=strict)
+        values, ignored = await aside(lambda: tool.read(arguments, strict=strict), json_work(arguments))
         answer = await tool.run(runtime.of(caller.scope.tenant).services, caller, values)
     structured = answer.model_dump(mode="json", by_alias=True)
     if replaced is not None:

@@ -11,9 +11,11 @@ from pydantic import BaseModel, Field
 
 from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.feature import Feature, Services, import_name
+from agent_memory.core.input.work import memories_work
 from agent_memory.core.mcp_tools import CHOICES, Caller, Tool, ToolChoice, ToolSet, read_values
 from agent_memory.features import FEATURES
 from agent_memory.jobs.operations import MAX_WAIT_SECONDS, OperationService
+from agent_memory.llm.threads import aside
 from agent_memory.mcp import arguments as takes
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.duplicates.service import DuplicateService
@@ -93,11 +95,15 @@ async def create_long_term_memories(services: Services, caller: Caller, argument
     (get_current_datetime tells the date). Use memory_type "semantic" for facts and preferences, "episodic" with an `event_date` for
     what happened at a time. Do not store secrets, nor what is stored already: search first.
     """
-    records = [
-        record.model_copy(update={"namespace": record.namespace or caller.namespace, "user_id": record.user_id or caller.user_id})
-        for record in arguments.memories
-    ]
-    return await services[MemoryService].create(caller.scope, CreateMemoryRecordRequest(memories=[*records]))
+
+    def owned() -> CreateMemoryRecordRequest:
+        records = [
+            record.model_copy(update={"namespace": record.namespace or caller.namespace, "user_id": record.user_id or caller.user_id})
+            for record in arguments.memories
+        ]
+        return CreateMemoryRecordRequest(memories=[*records])
+
+    return await services[MemoryService].create(caller.scope, await aside(owned, memories_work(arguments.memories)))
 
 
 @ARCHIVED.tool(takes.SearchMemories, MemoryRecordResults, offered="core", common=takes.COMMON_IN_SEARCH)

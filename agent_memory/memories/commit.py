@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from ulid import ULID
 
+from agent_memory.core.input.work import memories_work
 from agent_memory.core.scope import Scope
 from agent_memory.llm.threads import aside
 from agent_memory.memories.records import StoredMemory
@@ -212,7 +213,7 @@ class MemoryCommits:
                 counts.append(len(group))
                 changes.append(None if change is None else change["id"])
 
-        await aside(add_groups, sum(map(_characters, decisions)))
+        await aside(add_groups, sum(map(_work, decisions)))
         reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
             taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
@@ -339,13 +340,13 @@ def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None =
     return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
 
 
-def _characters(decision: Decision) -> int:
+def _work(decision: Decision) -> int:
     """How much text a decision writes."""
     match decision:
         case Add(record) | Update(_, record) | Merge(_, record) | Succeed(_, record):
-            return len(record.text)
+            return memories_work([record])
         case Supersede(old, record):
-            return len(record.text) + sum(len(memory.record.text) for memory in old)
+            return memories_work([record, *(memory.record for memory in old)])
         case _:
             return 0
 

@@ -15,6 +15,7 @@ from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import note_unreadable_dates
 from agent_memory.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest
+from agent_memory.core.input.work import memories_work
 from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
@@ -150,10 +151,14 @@ class MemoryService:
         Raises Forbidden and IdTaken, with nothing written, for memories that are out of reach or whose id belongs to another owner.
         """
         self.require()
-        self._sizes.check_memories(body.memories)
-        permit_writing(scope, body.memories, field="memories")
-        one_owner_each(enumerate(body.memories))
-        note_unreadable_dates(record.metadata for record in body.memories)
+
+        def check() -> None:
+            self._sizes.check_memories(body.memories)
+            permit_writing(scope, body.memories, field="memories")
+            one_owner_each(enumerate(body.memories))
+            note_unreadable_dates(record.metadata for record in body.memories)
+
+        await aside(check, memories_work(body.memories))
         await self._memory_limit.room_for(scope.tenant, len(body.memories))
         records: Sequence[MemoryRecord] = body.memories
         while True:
@@ -183,7 +188,7 @@ class MemoryService:
 
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
-        prepared = await aside(lambda: self._prepared(records), sum([len(record.text) for record in records]))
+        prepared = await aside(lambda: self._prepared(records), memories_work(records))
         await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:

@@ -13,6 +13,7 @@ from redisvl.query.filter import Num
 from ulid import ULID
 
 from agent_memory.core.errors import IdTaken
+from agent_memory.core.input.work import memories_work
 from agent_memory.core.permissions import permit_writing, within
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.llm.threads import aside
@@ -160,7 +161,7 @@ class MemoryStore(MemoryQueries):
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
                 steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
 
-        await aside(add_groups, sum(len(record.text) for record in records))
+        await aside(add_groups, memories_work(records))
         reply = await steps.run_steps(self._scripts)
         if reply[0] == "taken":
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])

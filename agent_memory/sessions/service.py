@@ -5,15 +5,12 @@ Which messages are new, and when a session is due for a worker, is decided in `l
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
-from ulid import ULID
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import list_place_of, permit_agent, session_of
@@ -21,15 +18,17 @@ from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import from_micros, note_unreadable_dates
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.ids import is_repeatable, made_id
+from agent_memory.core.input.work import json_work, memories_work, messages_work
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.threads import aside
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.annotations import check_annotations
-from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
+from agent_memory.sessions.codec import SessionState, StoredMessage, with_beside
 from agent_memory.sessions.message_ids import with_distinct_ids
 from agent_memory.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.sessions.stable_ids import with_stable_ids
 from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory.sessions.strategies import check_strategy
 from agent_memory.sessions.write_notices import notice_roles, stored_messages
@@ -103,19 +102,15 @@ class SessionService:
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
-        timed = self._check_times(body.messages)
-        check_annotations(scope, body.messages)
-        await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
-        notice_roles(body.messages)
-        self._sizes.check_memories(body.memories)
-        note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
-        note_unreadable_dates(record.metadata for record in body.memories)
-        self._sizes.check_json(body.data, "data")
-        self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
-        check_strategy(body.long_term_memory_strategy)
-        identified = _with_stable_ids(body.messages)
-        messages = await self._new(with_distinct_ids(identified))
-        memories = [self._with_stable_id(ref, record) for record in body.memories]
+        work = messages_work(body.messages) + memories_work(body.memories) + json_work(body.data)
+
+        def prepare() -> tuple[bool, list[MemoryMessage], list[MemoryMessage], list[MemoryRecord]]:
+            timed = self._check_session(scope, body)
+            identified = with_stable_ids(body.messages)
+            return timed, identified, with_distinct_ids(identified), [self._with_stable_id(ref, record) for record in body.memories]
+
+        timed, identified, distinct, memories = await aside(prepare, work)
+        messages = await self._new(distinct)
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
             memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
         waiting = (
@@ -179,14 +174,15 @@ class SessionService:
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
-        self._check_times(body.messages)
-        check_annotations(scope, body.messages)
-        await aside(lambda: self._sizes.check_messages(body.messages), _characters(body.messages))
-        note_unreadable_dates(message.own_fields.get("metadata") for message in body.messages)
-        notice_roles(body.messages)
+
+        def prepare() -> tuple[Sequence[MemoryMessage], list[MemoryMessage]]:
+            self._check_messages(scope, body.messages)
+            named = with_made_ids(body.messages)
+            return named, with_distinct_ids(named)
+
+        named, distinct = await aside(prepare, messages_work(body.messages))
         await self._room(scope, body.messages)
-        named = with_made_ids(body.messages)
-        messages = await self._new(with_distinct_ids(named))
+        messages = await self._new(distinct)
         change = SessionWrite(
             mode="append",
             messages=messages,
@@ -307,13 +303,13 @@ class SessionService:
     async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
         """True if messages hold what a prompt of ours showed."""
         return await aside(
-            lambda: any(own_words(message.content, message.role) != message.content for message in messages), _characters(messages)
+            lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
 
     async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
         longterm = self._settings.longterm
         wanted = longterm.enabled and (longterm.promote_messages or self._extracts)
-        read = [counted(message) for message in messages]
+        read = await aside(lambda: [counted(message) for message in messages], messages_work(messages))
         tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
             NewMessage(message, number + more, wanted and _is_promoted(message))
@@ -336,6 +332,25 @@ class SessionService:
             return record
         parts = (ref.namespace, ref.user_id, ref.session_id, record.memory_type.value, record.text)
         return record.model_copy(update={"id": self._ids.of("own", *parts)})
+
+    def _check_session(self, scope: Scope, body: UpdateWorkingMemory) -> bool:
+        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
+        timed = self._check_messages(scope, body.messages)
+        self._sizes.check_memories(body.memories)
+        note_unreadable_dates(record.metadata for record in body.memories)
+        self._sizes.check_json(body.data, "data")
+        self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
+        check_strategy(body.long_term_memory_strategy)
+        return timed
+
+    def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
+        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
+        timed = self._check_times(messages)
+        check_annotations(scope, messages)
+        self._sizes.check_messages(messages)
+        notice_roles(messages)
+        note_unreadable_dates(message.own_fields.get("metadata") for message in messages)
+        return timed
 
     def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
         """Whether all messages say when they were said. Raises BadInput."""
@@ -436,10 +451,6 @@ def _is_promoted(message: MemoryMessage) -> bool:
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
 
 
-def _characters(messages: Sequence[MemoryMessage]) -> int:
-    return sum(len(message.content) for message in messages)
-
-
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
     """The places of messages that hold neither a text nor anything beside it."""
     blank = [position for position, message in enumerate(messages) if not message.content]
@@ -471,23 +482,3 @@ def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[st
         else record
         for record in memories
     ]
-
-
-def _with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Messages whose id the client left out get one made of what they say, so that the same PUT again is the same session again."""
-    if all("id" in message.model_fields_set for message in messages):
-        return list(messages)
-    seen: Counter[tuple[str, str]] = Counter()
-    named: list[MemoryMessage] = []
-    for message in messages:
-        beside = encode_beside(message)
-        said = (message.role, f"{message.content}\0{beside}" if beside else message.content)
-        if "id" not in message.model_fields_set:
-            h = blake2b(f"{message.role}\0{seen[said]}\0{said[1]}".encode(), digest_size=10)
-            # A ULID's first six bytes are a time; the message's own if it has one.
-            moment = message.created_at.timestamp() if "created_at" in message.model_fields_set else 0.0
-            stamp = int(max(moment, 0.0) * 1000).to_bytes(6, "big") if moment < 2**48 / 1000 else bytes(6)
-            message = message.model_copy(update={"id": str(ULID.from_bytes(stamp + h.digest()))})
-        seen[said] += 1
-        named.append(message)
-    return named

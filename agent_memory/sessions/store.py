@@ -12,6 +12,7 @@ from redis.asyncio.client import Pipeline
 from redisvl.query import FilterQuery
 
 from agent_memory.core.errors import BadInput
+from agent_memory.core.input.work import json_work, memories_work, messages_work
 from agent_memory.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.llm.threads import aside
@@ -117,7 +118,7 @@ class SessionStore:
         unchanged already is not written again. Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
-        permit_own(scope, ref, change)
+        await aside(lambda: permit_own(scope, ref, change), memories_work(change.memories))
         for _ in range(_OTHER_IDS):
             try:
                 return await self._write(scope, ref, k, change)
@@ -128,12 +129,16 @@ class SessionStore:
         raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
 
     async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
-        size = sum(len(new.message.content) for new in change.messages)
-        args: list[Arg] = await aside(lambda: [part for new in change.messages for part in new.arguments()], size)
         # Of several with one id the last one counts.
         promoted = {change.memories[position].id: position for position in change.waiting}
-        arguments = write_arguments(scope, ref, change)
-        arguments["fields"] |= self._own(scope, ref, change, promoted)
+
+        def encode() -> tuple[list[Arg], dict[str, Any]]:
+            arguments = write_arguments(scope, ref, change)
+            arguments["fields"] |= self._own(scope, ref, change, promoted)
+            return [part for new in change.messages for part in new.arguments()], arguments
+
+        work = messages_work(new.message for new in change.messages) + memories_work(change.memories) + json_work(change.data)
+        args, arguments = await aside(encode, work)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
         guard = self._guard(scope, ref, change.agent_id)
         return await self._scripts.write_session(k, user_waiting, arguments, guard, args, list(promoted.values()), anew=change.anew)

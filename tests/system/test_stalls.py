@@ -6,14 +6,11 @@ waits for the event loop alone, so what counts is how long one turn of it takes,
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
 import random
 import re
-import subprocess
-import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
@@ -28,18 +25,13 @@ from agent_memory.core.settings import load_settings
 from agent_memory.core.task_kinds import TaskName
 from agent_memory.http.app import create_app
 from tests.support.api import Recorded
-from tests.support.cli import clean_environment
-from tests.support.heartbeat import reference_seconds
 from tests.support.hostile_texts import PARTS, hostile_text
 from tests.support.lookalike import Lookalike
-from tests.support.processes import Running
 from tests.support.stalls.text_fields import SchemaWalk, TextField
-from tests.support.waiting import wait_until
+from tests.support.stalls.watched import Watched, watched_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
-# Of the CPU of the loop's thread. A health check needs some turns of the loop.
-_MOST_SECONDS = 0.25
 # The sizes that a field is tried with, the largest that it takes being its own.
 _SIZES = (2_000_000, 64_000, 20_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 60)
 _OFTEN = 64_000
@@ -55,36 +47,10 @@ _LATER = ("delete /v1/users", "delete /v1/agents", "post /v1/long-term-memory/pu
 
 
 @dataclass
-class Watched:
-    """A server that measures its event loop, and what held it for too long."""
+class Fields(Watched):
+    """A watched server whose fields are tried one by one."""
 
-    client: httpx.AsyncClient
-    bound: float
-    found: list[str] = field(default_factory=list[str])
-    tasks: Mapping[str, int] = field(default_factory=dict[str, int])
     _kind: Iterable[int] = field(default_factory=count)
-
-    async def send(self, what: str, request: httpx.Request) -> httpx.Response:
-        """Sends a request and notes how long it held the loop."""
-        answer = await self.client.send(request)
-        await self.look(what)
-        return answer
-
-    async def look(self, what: str) -> dict[str, Any]:
-        """Notes what has held the loop since the last look."""
-        held = (await self.client.get("/held")).json()
-        self.tasks = held["tasks"]
-        if held["loop"] > self.bound:
-            self.found.append(f"{what}: {held['loop']:.2f} s at\n{held['where']}")
-        return held
-
-    async def rest(self, what: str) -> None:
-        """Waits until workers have done everything."""
-
-        async def idle() -> bool:
-            return not (await self.look(f"a worker after {what}"))["waiting"]
-
-        await wait_until(idle, f"workers rest after {what}", seconds=300)
 
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
         """Sends hostile texts in one field: of `STALL_KINDS` kinds up to 64 KB, the next field others, and as long as the field takes.
@@ -113,46 +79,14 @@ def _is_taken(answer: httpx.Response) -> bool:
 
 
 @pytest.fixture(scope="module")
-def bound() -> float:
-    """The seconds that one turn of the loop may take, by what this machine needs for a plain loop over a megabyte."""
-    return _MOST_SECONDS * max(1.0, reference_seconds() / 0.05)
-
-
-@pytest.fixture(scope="module")
-async def watched(
-    redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory, bound: float
-) -> AsyncGenerator[Watched]:
-    log = tmp_path_factory.mktemp("stalls") / "server.log"
-    environment = clean_environment(
-        WATCHED_REDIS=redis_url,
-        KEY_PREFIX="stalls",
-        MODEL_PROVIDER="openai",
-        OPENAI_BASE_URL=running_lookalike.url,
-        OPENAI_API_KEY="none",
-        EMBEDDING_PROVIDER="local",
-        COMPAT_APIS="mem0,supermemory",
-        BODY_TIMEOUT_SECONDS="60",
-        REQUEST_TIMEOUT_SECONDS="120",
-        EXTRACTION_DEBOUNCE_SECONDS="0",
-        LOG_LEVEL="ERROR",
-    )
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "tests.support.stalls.watched_server"]
-        process = await asyncio.to_thread(
-            subprocess.Popen, command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
-        )
-    server = Running("the watched server", process, log)
-    try:
-        async with httpx.AsyncClient(base_url=await server.base_url(), timeout=180) as client:
-            watched = Watched(client, bound)
-            await _fill(client)
-            await watched.rest("the beginning")
-            watched.found.clear()
-            yield watched
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(60)
+async def watched(redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Fields]:
+    model = {"MODEL_PROVIDER": "openai", "OPENAI_BASE_URL": running_lookalike.url, "OPENAI_API_KEY": "none"}
+    async with watched_server(redis_url, tmp_path_factory.mktemp("stalls"), **model) as (client, bound):
+        watched = Fields(client, bound)
+        await _fill(client)
+        await watched.rest("the beginning")
+        watched.found.clear()
+        yield watched
 
 
 async def _fill(client: httpx.AsyncClient) -> None:
@@ -220,7 +154,7 @@ def _with_body(client: httpx.AsyncClient, method: str, url: str, query: dict[str
     return client.build_request(method, url, params=query, content=str(value), headers={"content-type": media_type})
 
 
-async def test_no_text_in_a_request_holds_the_event_loop(watched: Watched) -> None:
+async def test_no_text_in_a_request_holds_the_event_loop(watched: Fields) -> None:
     fields = 0
     for what, text, request in _tries(watched.client):
         fields += 1
@@ -234,7 +168,7 @@ def _call(client: httpx.AsyncClient, method: str, name: str, value: Any) -> http
     return client.build_request("POST", "/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
 
 
-async def test_no_text_in_a_tool_call_holds_the_event_loop(watched: Watched) -> None:
+async def test_no_text_in_a_tool_call_holds_the_event_loop(watched: Fields) -> None:
     listed = await watched.send("the list of tools", _call(watched.client, "tools/list", "", None))
     tools = listed.json()["result"]["tools"]
     assert len(tools) > 15
@@ -269,7 +203,7 @@ def _routes(app: Any) -> set[tuple[str, str]]:
     return {(method, route.path) for route in routes for method in route.methods or () if method not in ("GET", "HEAD")}
 
 
-async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Watched) -> None:
+async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Fields) -> None:
     routes = sorted(_routes(_app()) - _routes(create_app(load_settings(), Recorded().runtime)))
     assert len(routes) > 20
     kinds = list(PARTS)
@@ -282,7 +216,7 @@ async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Wat
     assert not watched.found, "\n".join(watched.found)
 
 
-async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watched: Watched) -> None:
+async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watched: Fields) -> None:
     for kind in PARTS:
         content = f"Please forget that {hostile_text(kind, 4_000)[:3_900]}"
         body = {"user_id": "victim", "messages": [{"role": "user", "content": content}]}
@@ -292,14 +226,14 @@ async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watch
 
 
 @pytest.mark.parametrize("tokens", [2_000, 64_000])
-async def test_a_prompt_of_fifty_long_memories_holds_the_event_loop_for_none_of_them(watched: Watched, tokens: int) -> None:
+async def test_a_prompt_of_fifty_long_memories_holds_the_event_loop_for_none_of_them(watched: Fields, tokens: int) -> None:
     body = {"query": "I like gin, yesterday", "user_id": "victim", "long_term_search": {"limit": 100}, "max_tokens": tokens}
     answer = await watched.send(f"a prompt of {tokens} tokens", watched.client.build_request("POST", "/v1/memory/prompt", json=body))
     assert answer.status_code == 200
     assert not watched.found, "\n".join(watched.found)
 
 
-async def test_every_task_has_run_and_none_holds_the_event_loop(watched: Watched) -> None:
+async def test_every_task_has_run_and_none_holds_the_event_loop(watched: Fields) -> None:
     item = {"path": ["notes"], "key": "k", "value": {"text": hostile_text("different words", _OFTEN)}}
     for method, url, body in (
         ("PUT", "/v1/items?user_id=victim", item),

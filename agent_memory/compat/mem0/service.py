@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
+from agent_memory.compat.filter_size import check_filter_size
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
 from agent_memory.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
@@ -308,6 +309,7 @@ class Mem0Service:
 
     async def _selection(self, request: ListRequest) -> _Selection:
         filters = request.filters
+        check_filter_size(filters)
         if categories_in_part(filters):
             place = SessionRef("", self._namespace)
             rules = await self._services[ExtractionRulesService].of_session(self._scope, place, MemoryStrategyConfig())

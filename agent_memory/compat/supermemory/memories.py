@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from agent_memory.access.principals import within_namespace, writing
+from agent_memory.compat.filter_size import check_filter_size
 from agent_memory.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
 from agent_memory.compat.supermemory.filters import condition_of, text_keys
 from agent_memory.compat.supermemory.requests import MAX_PAGE, ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
@@ -209,6 +210,7 @@ class MemoryOperations:
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
         conditions: list[dict[str, Any]] = [{"user_id": {"eq": tags[0]}}] if tags else []
         conditions += [{"metadata": {TAGS: {"all": list(tags[1:])}}}] if tags[1:] else []
+        check_filter_size(filters)
         keys = text_keys(filters)
         if len(keys) > _MOST_TEXT_KEYS:
             raise BadInput(f"may compare at most {_MOST_TEXT_KEYS} keys by parts of their texts", field="filters")

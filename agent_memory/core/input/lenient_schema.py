@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel
-from pydantic_core import CoreSchema, core_schema, from_json
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema, from_json
+
+from agent_memory.core.errors import BadInput
+from agent_memory.core.input.bounds import check_lists, looks_like_json
 
 _AROUND = frozenset({"default", "nullable", "function-before", "function-after", "function-wrap"})
 """Kinds of schemas that stand around the schema of the value itself."""
@@ -21,17 +24,21 @@ def lenient(schema: CoreSchema) -> CoreSchema:
 
 
 def parse_json_text(value: Any) -> Any:
-    """Return the object or list that a text holds as JSON; return anything else as it is."""
-    if isinstance(value, str) and _looks_like_json(value):
+    """Return the object or list that a text holds as JSON; return anything else as it is.
+
+    Raises PydanticCustomError for lists that are too long.
+    """
+    if isinstance(value, str) and looks_like_json(value):
         try:
-            return from_json(value)
+            parsed = from_json(value)
         except ValueError:
             return value  # validation says what was expected
+        try:
+            check_lists(parsed, "")
+        except BadInput as error:
+            raise PydanticCustomError("too_long", "{reason}", {"reason": error.message}) from None
+        return parsed
     return value
-
-
-def _looks_like_json(text: str) -> bool:
-    return text.lstrip()[:1] in ("{", "[")
 
 
 class _Copy:
@@ -130,7 +137,7 @@ def _as_object(model: type[BaseModel]) -> _Read:
         value = parse_json_text(value)
         if is_filter:
             return {"any": value} if isinstance(value, list) else value
-        is_text = isinstance(value, str) and not _looks_like_json(value)
+        is_text = isinstance(value, str) and not looks_like_json(value)
         return {required[0]: value} if is_text and len(required) == 1 else value
 
     return read

@@ -111,7 +111,7 @@ class Condition(BaseModel):
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]
             count += len(level)
-            if not level:
+            if not level or count > MAX_CONDITIONS:
                 break
         if level or count > MAX_CONDITIONS:
             message = "must have at most {depth} levels and {count} conditions: simplify it"

@@ -177,21 +177,42 @@ async def test_of_two_equal_keys_the_last_counts(api: httpx.AsyncClient, recorde
     assert recorded.last[1][1].context == "b"
 
 
+@pytest.fixture
+async def large_api(recorded: Recorded) -> AsyncGenerator[httpx.AsyncClient, None]:
+    transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
 @pytest.mark.parametrize("item", [b"1", b"{}", b'{"role":"user","content":"x"}'])
 @pytest.mark.parametrize("where", ["messages", "memories", "memories.0.extracted_from"])
-async def test_a_list_beyond_measure_is_refused_by_name(recorded: Recorded, item: bytes, where: str) -> None:
+async def test_a_list_beyond_measure_is_refused_by_name(large_api: httpx.AsyncClient, item: bytes, where: str) -> None:
     outer, _, inner = where.partition(".0.")
-    items = b"[" + b",".join([item] * 100_000) + b"]"
+    items = b"[" + b",".join([item] * 12_000) + b"]"
     body = b'{"%s":[{"%s":%s}]}' % (outer.encode(), inner.encode(), items) if inner else b'{"%s":%s}' % (outer.encode(), items)
-    transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        answer = await client.put(URL, content=body, headers=JSON)
+    answer = await large_api.put(URL, content=body, headers=JSON)
     [problem] = answer.json()["detail"]
-    assert (answer.status_code, problem["msg"]) == (422, f"{where}: must have at most 50000 items, got 100000: send several requests")
+    assert (answer.status_code, problem["msg"]) == (422, f"{where}: must have at most 10000 items, got 12000: send several requests")
 
 
-async def test_a_long_list_in_the_callers_own_data_is_taken(recorded: Recorded) -> None:
-    transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        answer = await client.put(URL, json={"data": {"numbers": list(range(100_000))}})
+async def test_a_long_list_in_the_callers_own_data_is_taken(large_api: httpx.AsyncClient) -> None:
+    answer = await large_api.put(URL, json={"data": {"numbers": list(range(90_000))}})
     assert answer.status_code == 200
+
+
+async def test_signs_of_json_inside_texts_are_no_values(large_api: httpx.AsyncClient) -> None:
+    answer = await large_api.put(URL, json={"context": ',[{:"\\' * 200_000})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("values", [b"1," * 200_000 + b"1", b"{}," * 60_000 + b"{}", b'"",' * 500_000 + b'""', b"[" * 20 + b"1," * 200_000])
+@pytest.mark.parametrize("path", [URL, "/v1/long-term-memory/", "/mcp"])
+async def test_a_body_of_too_many_values_is_refused(recorded: Recorded, path: str, values: bytes) -> None:
+    app = create_app(load_settings(), recorded.runtime)
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        body = b'{"data":{"a":[%s]}}' % values
+        answer = await client.request("PUT" if path == URL else "POST", path, content=body, headers={**JSON, "Accept": "application/json"})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body"])
+    assert "at most 100000 values" in answer.text
+    assert not recorded.calls

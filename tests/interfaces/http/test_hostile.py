@@ -89,9 +89,9 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "null": (b"null", "object"),
     "a list": (b"[]", "object"),
     "a text": (b'"x"', "object"),
-    "deep lists": (b"[" * 100_000 + b"]" * 100_000, "too deeply"),
-    "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too deeply"),
-    "deep and unknown": (b'{"unknown":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deeply"),
+    "deep lists": (b"[" * 90_000 + b"]" * 90_000, "too deeply"),
+    "deep objects": (b'{"a":' * 90_000 + b"1" + b"}" * 90_000, "too deeply"),
+    "deep and unknown": (b'{"unknown":' + b"[" * 90_000 + b"]" * 90_000 + b"}", "too deeply"),
     "a long number": (b'{"unknown":' + b"9" * 5000 + b"}", "too many digits"),
     "lone surrogate and no JSON": (b'{"unknown":"\\ud800"', "surrogate"),
     "bad UTF-8": (b'{"unknown":"\xff\xfe"}', "UTF-8"),
@@ -125,8 +125,8 @@ async def test_ten_megabytes(live: httpx.AsyncClient, method: str, path: str, ch
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_a_hundred_thousand_unknown_keys_are_ignored(live: httpx.AsyncClient, method: str, path: str) -> None:
-    body = {**BODIES[method, path], **{f"k{i}": i for i in range(100_000)}}
+async def test_many_unknown_keys_are_ignored(live: httpx.AsyncClient, method: str, path: str) -> None:
+    body = {**BODIES[method, path], **{f"k{i}": i for i in range(90_000)}}
     assert (await live.request(method, path, json=body)).status_code in ((422,) if (method, path) in STRICT else (200, 404))
 
 

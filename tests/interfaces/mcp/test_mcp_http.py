@@ -82,8 +82,10 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("memory_prompt", {"query": "x", "context_window_max": -5, "session_id": "s"}),
     ("create_long_term_memories", {"memories": [{"text": "  "}]}),
     ("create_long_term_memories", {"memories": [{"text": "x", "topics": ["a,b"]}]}),
-    ("create_long_term_memories", {"memories": [{}] * 60_000}),
+    ("create_long_term_memories", {"memories": [{}] * 40_000}),
     ("create_long_term_memories", {"memories": [{"text": "x", "topics": [1] * 60_000}]}),
+    ("create_long_term_memories", {"memories": ["[" + "1," * 60_000 + "1]"] * 2}),
+    ("create_long_term_memories", {"memories": "[" + "{}," * 12_000 + "{}]"}),
     ("create_long_term_memories", {"memories": "[" * 5_000}),
     ("create_long_term_memories", {"memories": {"user_id": "x"}}),
     ("create_long_term_memories", {"memories": [{"text": "x" * 70_000}]}),
@@ -129,7 +131,7 @@ async def test_what_json_cannot_say_and_an_endless_body_are_refused(server: Serv
         assert answer.status_code in (200, 400), answer.text
         said = answer.json()
         assert "error" in said or said["result"]["isError"], said
-    for broken in (b"", b"{", b"[" * 100_000, b"[1, 2]", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}', b"\xff\xfe"):
+    for broken in (b"", b"{", b"[" * 90_000, b"[1, 2]", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}', b"\xff\xfe"):
         answer = await server.rest.post("/mcp", content=broken, headers=HEADERS)
         assert answer.status_code == 200 or 400 <= answer.status_code < 500, (broken[:60], answer.status_code)
         assert "result" not in answer.json()
@@ -190,8 +192,8 @@ def _call(arguments: str) -> bytes:
 # What is said in bad faith, and what must be in the answer: a status, or an error of the protocol that says what is wrong.
 BODIES: dict[str, tuple[bytes, int, str]] = {
     "nothing": (b"", 400, "Parse error"),
-    "deep": (b"[" * 100_000 + b"]" * 100_000, 400, "Parse error"),
-    "deep arguments": (_call('{"text":"x","unknown":' + "[" * 100_000 + "]" * 100_000 + "}"), 400, "Parse error"),
+    "deep": (b"[" * 90_000 + b"]" * 90_000, 400, "Parse error"),
+    "deep arguments": (_call('{"text":"x","unknown":' + "[" * 90_000 + "]" * 90_000 + "}"), 400, "Parse error"),
     "many keys": (_call("{" + ",".join(f'"k{n}":1' for n in range(50_000)) + "}"), 200, "text"),
     "NaN": (b"NaN", 400, "no message"),
     "a text": (b'"what-nobody-may-read"', 400, "no message"),

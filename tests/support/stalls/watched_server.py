@@ -16,6 +16,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from starlette.requests import Request
@@ -96,7 +97,8 @@ async def main() -> None:
     await asyncio.to_thread(compile_phrases)
     watch, tasks = LoopWatch(), counting_tasks()
     beating = asyncio.create_task(watch.run())
-    async with open_runtime(settings, os.environ["WATCHED_REDIS"]) as runtime, working(runtime):
+    worked = os.environ.get("WATCHED_WORKER") != "no"
+    async with open_runtime(settings, os.environ["WATCHED_REDIS"]) as runtime, working(runtime) if worked else nullcontext():
         app = create_app(settings, runtime)
 
         async def held(request: Request) -> Response:

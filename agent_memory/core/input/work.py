@@ -1,0 +1,32 @@
+"""How much work parts of a request are, in characters of text: much of it is done in a thread (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from agent_memory_client.models import MemoryMessage, MemoryRecord
+
+_EACH = 64
+_ENOUGH = 8_000
+
+
+def json_work(value: Any) -> int:
+    """Count the texts and the values of JSON, until it is enough for a thread."""
+    work, left = 0, [value] if value else []
+    while left and work <= _ENOUGH:
+        node = left.pop()
+        work += _EACH + (len(node) if isinstance(node, str) else 0)
+        if isinstance(node, (dict, list)):
+            left.extend(cast("dict[str, Any]", node).values() if isinstance(node, dict) else cast("list[Any]", node))
+    return work
+
+
+def messages_work(messages: Iterable[MemoryMessage]) -> int:
+    """Count texts and all that stands beside them."""
+    return sum([_EACH + len(each.content) + json_work(each.content_parts) + json_work(each.own_fields) for each in messages])
+
+
+def memories_work(records: Iterable[MemoryRecord]) -> int:
+    """Count texts and metadata."""
+    return sum([_EACH + len(record.text) + json_work(record.metadata) for record in records])

@@ -1,0 +1,88 @@
+"""A server beside a test that says what held its event loop: see `watched_server`."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.cli import clean_environment
+from tests.support.heartbeat import reference_seconds
+from tests.support.processes import Running
+from tests.support.waiting import wait_until
+
+# Of the CPU of the loop's thread. A health check needs some turns of the loop.
+_MOST_SECONDS = 0.25
+
+
+@dataclass
+class Watched:
+    """A server that measures its event loop, and what held it for too long."""
+
+    client: httpx.AsyncClient
+    bound: float
+    found: list[str] = field(default_factory=list[str])
+    tasks: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    async def send(self, what: str, request: httpx.Request) -> httpx.Response:
+        """Sends a request and notes how long it held the loop."""
+        answer = await self.client.send(request)
+        await self.look(what)
+        return answer
+
+    async def look(self, what: str) -> dict[str, Any]:
+        """Notes what has held the loop since the last look."""
+        held = (await self.client.get("/held")).json()
+        self.tasks = held["tasks"]
+        if held["loop"] > self.bound:
+            self.found.append(f"{what}: {held['loop']:.2f} s at\n{held['where']}")
+        return held
+
+    async def rest(self, what: str) -> None:
+        """Waits until workers have done everything."""
+
+        async def idle() -> bool:
+            return not (await self.look(f"a worker after {what}"))["waiting"]
+
+        await wait_until(idle, f"workers rest after {what}", seconds=300)
+
+
+@asynccontextmanager
+async def watched_server(redis_url: str, folder: Path, **settings: str) -> AsyncGenerator[tuple[httpx.AsyncClient, float]]:
+    """A client of a server in a process of its own, and the seconds that one turn of its loop may take.
+
+    They grow with what this machine needs for a plain loop over a megabyte. `WATCHED_WORKER=no` leaves out the worker.
+    """
+    bound = _MOST_SECONDS * max(1.0, await asyncio.to_thread(reference_seconds) / 0.05)
+    environment = clean_environment(
+        WATCHED_REDIS=redis_url,
+        KEY_PREFIX=folder.name,
+        EMBEDDING_PROVIDER="local",
+        COMPAT_APIS="mem0,supermemory",
+        BODY_TIMEOUT_SECONDS="60",
+        REQUEST_TIMEOUT_SECONDS="120",
+        EXTRACTION_DEBOUNCE_SECONDS="0",
+        LOG_LEVEL="ERROR",
+        **settings,
+    )
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "tests.support.stalls.watched_server"]
+        process = await asyncio.to_thread(
+            subprocess.Popen, command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+        )
+    server = Running("the watched server", process, log)
+    try:
+        async with httpx.AsyncClient(base_url=await server.base_url(), timeout=180) as client:
+            yield client, bound
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(60)
