@@ -5,9 +5,11 @@ Nothing heavy is imported at the top of this file, as in `app.py`.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 import typer
 
@@ -39,7 +41,11 @@ def register(app: typer.Typer) -> None:
     app.command(name="export")(export_user)
     app.command(name="import")(import_user)
     app.command()(forget)
-    app.command()(purge)
+    app.command()(prompt)
+    app.command()(show)
+    app.command()(top)
+    app.command()(erase)
+    app.command()(call)
     app.command(name="rebuild-index")(rebuild_index)
     app.command(name="accept-store")(accept_store)
     app.command(name="schedule-task")(schedule_task)
@@ -140,6 +146,73 @@ def search(
     memories.search(memories.MemoryTarget(url, api_key), body, form)
 
 
+def prompt(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="what the user asks")],
+    namespace: Namespace = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="whose messages are shown")] = None,
+    user_id: User = None,
+    max_tokens: Annotated[int | None, typer.Option(min=64, help="of the whole prompt")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Print the memory prompt for a question as JSON."""
+    filters = {name: {"eq": value} for name, value in (("namespace", namespace), ("user_id", user_id)) if value}
+    body: dict[str, object] = {"query": query, "long_term_search": filters or True}
+    if session_id:
+        whose = {"session_id": session_id, "namespace": namespace, "user_id": user_id}
+        body["session"] = {name: value for name, value in whose.items() if value}
+    _print_answer("POST", "/v1/memory/prompt", body | ({"max_tokens": max_tokens} if max_tokens else {}), url, api_key)
+
+
+def show(memory_id: Annotated[str, typer.Argument(metavar="ID", help="the memory's id")], url: Url = None, api_key: ApiKey = None) -> None:
+    """Print a memory as JSON. Exit code 3 if it is not there."""
+    _print_answer("GET", f"/v1/long-term-memory/{quote(memory_id, safe='')}", None, url, api_key)
+
+
+def top(url: Url = None, api_key: ApiKey = None) -> None:
+    """Print the background work that waits or runs, as JSON."""
+    _print_answer("GET", "/v1/operations?limit=100", None, url, api_key)
+
+
+def erase(
+    owner: Annotated[str, typer.Argument(metavar="USER", help="whose data; with --agent an agent's name")],
+    agent: Annotated[bool, typer.Option("--agent", help="everything of the agent of that name")] = False,
+    namespace: Namespace = None,
+    force: Force = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Delete everything of a user or an agent for good; there is no undo."""
+    from agent_memory.cli.confirmation import ask
+
+    where = f" in namespace {namespace}" if namespace else ""
+    ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
+    query = f"?namespace={quote(namespace, safe='')}" if namespace else ""
+    _print_answer("DELETE", f"/v1/{'agents' if agent else 'users'}/{quote(owner, safe='')}{query}", None, url, api_key)
+
+
+def call(
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="with its query: '/v1/operations?state=dead'")],
+    data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="the body")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Send a request to the REST API and print its answer as JSON."""
+    try:
+        body = None if data is None else json.loads(data)
+    except ValueError as error:
+        raise typer.BadParameter(f"--data is not JSON: {error}") from None
+    _print_answer(method.upper(), path, body, url, api_key)
+
+
+def _print_answer(method: str, path: str, body: object, url: str | None, api_key: str | None) -> None:
+    from agent_memory.cli.commands import memories
+
+    answer = memories.answer_of(memories.MemoryTarget(url, api_key), method, path, body)
+    typer.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+
+
 def delete_memory(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="ids of memories")] = None,
     empty_text: Annotated[bool, typer.Option("--empty-text", help="those without a text")] = False,
@@ -212,33 +285,6 @@ def import_user(
     owner = transfer.DataOwner(user_id) if user_id else transfer.DataOwner(agent_id, "agent_id") if agent_id else None
     destination = {"namespace": namespace, "import_source": source}
     raise typer.Exit(transfer.bring_in(transfer.MemoryTarget(url, api_key), file, owner, destination, form))
-
-
-def purge(
-    source_class: Annotated[
-        str | None, typer.Option(metavar="A,B", help="who said or made it: user, assistant, tool, import, inference, client")
-    ] = None,
-    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="the session that it comes from")] = None,
-    agent_id: Annotated[str | None, typer.Option(metavar="ID", help="the agent that wrote it")] = None,
-    import_source: Annotated[str | None, typer.Option(metavar="NAME", help="the name that its import was given (import)")] = None,
-    metadata: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="what its metadata say; may be repeated")] = None,
-    namespace: Namespace = None,
-    user_id: User = None,
-    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="delete for good; without it, only say what would go")] = False,
-    wait: Annotated[float, typer.Option(min=0, max=20, help="seconds to wait for a worker to do it")] = 10,
-    url: Url = None,
-    api_key: ApiKey = None,
-    form: Format = "text",
-) -> None:
-    """Delete all memories of a source, and what was made of nothing else; there is no undo. Several conditions must all hold."""
-    from agent_memory.cli.commands import memories
-
-    conditions = {"session_id": session_id, "agent_id": agent_id, "import_source": import_source}
-    source: dict[str, object] = {name: value for name, value in conditions.items() if value is not None}
-    if source_class is not None:
-        source["source_class"] = [name.strip() for name in source_class.split(",") if name.strip()]
-    target, where = memories.MemoryTarget(url, api_key), {"namespace": namespace, "user_id": user_id}
-    memories.purge(target, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
 
 
 def forget(

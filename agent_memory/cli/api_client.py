@@ -70,8 +70,9 @@ class Api:
         if answer.status_code == 404:
             self._say_once()
             raise NotFound(sentence(body))
-        if answer.status_code != 200:
-            raise StartupError(f"{self._shown} refuses: {sentence(body)}")
+        if not answer.is_success:
+            hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code == 401 else ""
+            raise StartupError(f"{self._shown} refuses: {sentence(body)}{hint}")
         self._say_once()
         return body
 
@@ -81,8 +82,8 @@ class Api:
             self._say = None
 
 
-def _without_none(query: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (query or {}).items() if value is not None}
+def _without_none(query: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return {name: value for name, value in (query or {}).items() if value is not None} or None
 
 
 @asynccontextmanager

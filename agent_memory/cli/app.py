@@ -1,4 +1,4 @@
-"""The command line: `agent-memory serve | api | worker | mcp | redis | doctor | health | jobs | eval | version`.
+"""The command line: `agent-memory serve | api | worker | mcp | redis | doctor | health | version`; others stand in `admin.py`.
 
 Nothing heavy is imported at the top of this file: `agent-memory --help` must not wait for the server's libraries.
 """
@@ -6,25 +6,29 @@ Nothing heavy is imported at the top of this file: `agent-memory --help` must no
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from agent_memory import __version__
-from agent_memory.cli import admin, feature_commands, token_commands
+from agent_memory.cli import admin, token_commands
 from agent_memory.core import garbage_collection
 from agent_memory.core.errors import AgentMemoryError, NotFound
 
 _NOT_THERE = 3
 
 _GROUPS = {
-    "Run a server": ("serve", "api", "worker", "mcp", "redis"),
-    "Memories": (),
-    "Look after a server": (*("doctor", "health", "jobs", "token", "migrate", "rebuild-index", "accept-store", "version"),),
+    "Run": ("serve", "api", "worker", "mcp", "redis"),
+    "Look": ("search", "prompt", "show", "doctor", "top", "health", "version"),
+    "Change": ("forget", "export", "import", "erase", "delete", "token"),
+    "Operate": ("migrate", "rebuild-index", "accept-store"),
+    "Everything else": ("call",),
     "Names of the archived server": ("migrate-memories", "migrate-working-memory", "schedule-task", "task-worker"),
 }
-"""The commands by what they are for. Those that no group names, such as those of features, are about memories."""
+"""The commands by what they are for."""
 
 
 class _GroupedCommands(TyperGroup):
@@ -32,10 +36,8 @@ class _GroupedCommands(TyperGroup):
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """See click."""
-        named = {name for names in _GROUPS.values() for name in names}
-        rest = [name for name in self.list_commands(ctx) if name not in named]
         for title, names in _GROUPS.items():
-            commands = [(name, self.commands[name]) for name in names or rest if name in self.commands]
+            commands = [(name, self.commands[name]) for name in names if name in self.commands]
             rows = [(name, command.get_short_help_str(limit=1000)) for name, command in commands if not command.hidden]
             if rows:
                 with formatter.section(title):
@@ -64,86 +66,73 @@ def _user_option(text: str) -> typer.models.OptionInfo:
 
 
 # Named like the setting; `None` leaves it to the environment, `.env` or the default.
-Host = Annotated[str | None, _option("--host", "HOST", "address to listen on (127.0.0.1)", "HOST")]
-Port = Annotated[str | None, _option("--port", "PORT", "port to listen on (8000)", "PORT")]
-DataDir = Annotated[str | None, _option("--data-dir", "DIR", "where the embedded Redis keeps its data (agent-memory-data)", "DATA_DIR")]
-RedisUrl = Annotated[str | None, _option("--redis-url", "URL", "a Redis with the query engine, instead of the embedded one", "REDIS_URL")]
-RedisPort = Annotated[str | None, _option("--embedded-redis-port", "PORT", "its port (a free one)", "EMBEDDED_REDIS_PORT")]
-KeyPrefix = Annotated[str | None, _option("--key-prefix", "WORD", "begin of every key in Redis (am)", "KEY_PREFIX")]
-LogLevel = Annotated[str | None, _option("--log-level", "LEVEL", "DEBUG, INFO, WARNING, ERROR (INFO)", "LOG_LEVEL")]
-LogFormat = Annotated[str | None, _option("--log-format", "FORMAT", "console or json (console)", "LOG_FORMAT")]
+_SETTINGS: dict[str, Any] = {
+    "HOST": _option("--host", "HOST", "address to listen on (127.0.0.1)", "HOST"),
+    "PORT": _option("--port", "PORT", "port to listen on (8000)", "PORT"),
+    "MCP_HOST": _option("--host", "HOST", "address to listen on (127.0.0.1)", "MCP_HOST"),
+    "MCP_PORT": _option("--port", "PORT", "port to listen on (9000)", "MCP_PORT"),
+    "DEFAULT_MCP_NAMESPACE": _option("--namespace", "NAME", "of calls that name none", "DEFAULT_MCP_NAMESPACE"),
+    "DEFAULT_MCP_USER_ID": _user_option("of calls that name none [env: DEFAULT_MCP_USER_ID]"),
+    "DATA_DIR": _option("--data-dir", "DIR", "where the embedded Redis keeps its data (agent-memory-data)", "DATA_DIR"),
+    "REDIS_URL": _option("--redis-url", "URL", "a Redis with the query engine, instead of the embedded one", "REDIS_URL"),
+    "EMBEDDED_REDIS_PORT": _option("--embedded-redis-port", "PORT", "its port (a free one)", "EMBEDDED_REDIS_PORT"),
+    "KEY_PREFIX": _option("--key-prefix", "WORD", "begin of every key in Redis (am)", "KEY_PREFIX"),
+    "MODEL_PROVIDER": _option("--model-provider", "NAME", "auto, openai or local (auto)", "MODEL_PROVIDER"),
+    "OPENAI_BASE_URL": _option("--openai-base-url", "URL", "any OpenAI-compatible server", "OPENAI_BASE_URL"),
+    "GENERATION_MODEL": _option("--generation-model", "MODEL", "writes summaries and facts", "GENERATION_MODEL"),
+    "EMBEDDING_MODEL": _option("--embedding-model", "MODEL", "embeds memories and queries", "EMBEDDING_MODEL"),
+    "WORKER_CONCURRENCY": _option("--concurrency", "N", "tasks of a worker at one time (40)", "WORKER_CONCURRENCY"),
+    "SHUTDOWN_GRACE_SECONDS": _option("--grace", "SECONDS", "for what runs when we are stopped (20)", "SHUTDOWN_GRACE_SECONDS"),
+    "LOG_LEVEL": _option("--log-level", "LEVEL", "DEBUG, INFO, WARNING, ERROR (INFO)", "LOG_LEVEL"),
+    "LOG_FORMAT": _option("--log-format", "FORMAT", "console or json (console)", "LOG_FORMAT"),
+    "ACCESS_LOG": typer.Option("--access-log/--no-access-log", help="a line in the log for each request (yes) [env: ACCESS_LOG]"),
+}
+_MODELS = ("KEY_PREFIX", "MODEL_PROVIDER", "OPENAI_BASE_URL", "GENERATION_MODEL", "EMBEDDING_MODEL")
+_PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
+
 ServerUrl = Annotated[
     str | None,
     typer.Option("--url", envvar="AGENT_MEMORY_URL", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)"),
 ]
-Provider = Annotated[str | None, _option("--model-provider", "NAME", "auto, openai or local (auto)", "MODEL_PROVIDER")]
-BaseUrl = Annotated[str | None, _option("--openai-base-url", "URL", "any OpenAI-compatible server", "OPENAI_BASE_URL")]
-Generation = Annotated[str | None, _option("--generation-model", "MODEL", "writes summaries and facts", "GENERATION_MODEL")]
-Embedding = Annotated[str | None, _option("--embedding-model", "MODEL", "embeds memories and queries", "EMBEDDING_MODEL")]
-Concurrency = Annotated[str | None, _option("--concurrency", "N", "tasks of a worker at one time (40)", "WORKER_CONCURRENCY")]
-Grace = Annotated[str | None, _option("--grace", "SECONDS", "for what runs when we are stopped (20)", "SHUTDOWN_GRACE_SECONDS")]
-AccessLog = Annotated[
-    bool | None, typer.Option("--access-log/--no-access-log", help="a line in the log for each request (yes) [env: ACCESS_LOG]")
-]
+
+
+def _with_settings(*variables: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each of these settings; it gets those that were given as its first argument, by variable."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            given = {name: values.pop(name.lower()) for name in variables}
+            command({name: str(value) for name, value in given.items() if value not in (None, "")}, **values)
+
+        own = list(signature(command, eval_str=True).parameters.values())[1:]
+        kinds = {name: bool if name == "ACCESS_LOG" else str for name in variables}
+        options = [
+            Parameter(name.lower(), Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kinds[name] | None, _SETTINGS[name]])
+            for name in variables
+        ]
+        parameters = [*options, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own)]
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        setattr(run, "__signature__", Signature(parameters))  # noqa: B010 - functions have no such attribute for type checkers
+        return run
+
+    return decorate
 
 
 @app.command()
-def serve(
-    host: Host = None,
-    port: Port = None,
-    data_dir: DataDir = None,
-    redis_url: RedisUrl = None,
-    embedded_redis_port: RedisPort = None,
-    key_prefix: KeyPrefix = None,
-    model_provider: Provider = None,
-    openai_base_url: BaseUrl = None,
-    generation_model: Generation = None,
-    embedding_model: Embedding = None,
-    concurrency: Concurrency = None,
-    grace: Grace = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-    access_log: AccessLog = None,
-) -> None:
+@_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL", "EMBEDDED_REDIS_PORT", *_MODELS, "WORKER_CONCURRENCY", *_PROCESS, "ACCESS_LOG")
+def serve(given: dict[str, str]) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
     garbage_collection.starting()
     from agent_memory.cli import run
 
-    run.serve(
-        _given(
-            HOST=host,
-            PORT=port,
-            DATA_DIR=data_dir,
-            REDIS_URL=redis_url,
-            EMBEDDED_REDIS_PORT=embedded_redis_port,
-            KEY_PREFIX=key_prefix,
-            MODEL_PROVIDER=model_provider,
-            OPENAI_BASE_URL=openai_base_url,
-            GENERATION_MODEL=generation_model,
-            EMBEDDING_MODEL=embedding_model,
-            WORKER_CONCURRENCY=concurrency,
-            SHUTDOWN_GRACE_SECONDS=grace,
-            LOG_LEVEL=log_level,
-            LOG_FORMAT=log_format,
-            ACCESS_LOG=None if access_log is None else str(access_log),
-        ),
-    )
+    run.serve(given)
 
 
 @app.command()
+@_with_settings("HOST", "PORT", "REDIS_URL", *_MODELS, *_PROCESS, "ACCESS_LOG")
 def api(
-    host: Host = None,
-    port: Port = None,
-    redis_url: RedisUrl = None,
-    key_prefix: KeyPrefix = None,
-    model_provider: Provider = None,
-    openai_base_url: BaseUrl = None,
-    generation_model: Generation = None,
-    embedding_model: Embedding = None,
-    grace: Grace = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-    access_log: AccessLog = None,
+    given: dict[str, str],
     task_backend: Annotated[
         Literal["docket", "asyncio"], typer.Option(help="docket: workers are other processes; asyncio: a worker runs in this one")
     ] = "docket",
@@ -153,131 +142,57 @@ def api(
     garbage_collection.starting()
     from agent_memory.cli import run
 
-    run.api(
-        _given(
-            HOST=host,
-            PORT=port,
-            REDIS_URL=redis_url,
-            KEY_PREFIX=key_prefix,
-            MODEL_PROVIDER=model_provider,
-            OPENAI_BASE_URL=openai_base_url,
-            GENERATION_MODEL=generation_model,
-            EMBEDDING_MODEL=embedding_model,
-            SHUTDOWN_GRACE_SECONDS=grace,
-            LOG_LEVEL=log_level,
-            LOG_FORMAT=log_format,
-            ACCESS_LOG=None if access_log is None else str(access_log),
-        ),
-        with_worker=task_backend == "asyncio" and not no_worker,
-    )
+    run.api(given, with_worker=task_backend == "asyncio" and not no_worker)
 
 
 @app.command()
-def worker(
-    redis_url: RedisUrl = None,
-    key_prefix: KeyPrefix = None,
-    model_provider: Provider = None,
-    openai_base_url: BaseUrl = None,
-    generation_model: Generation = None,
-    embedding_model: Embedding = None,
-    concurrency: Concurrency = None,
-    grace: Grace = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-) -> None:
+@_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", *_PROCESS)
+def worker(given: dict[str, str]) -> None:
     """Run only a worker, against the Redis of REDIS_URL. Any number of them share the work."""
     garbage_collection.starting()
     from agent_memory.cli import run
 
-    run.worker(
-        _given(
-            REDIS_URL=redis_url,
-            KEY_PREFIX=key_prefix,
-            MODEL_PROVIDER=model_provider,
-            OPENAI_BASE_URL=openai_base_url,
-            GENERATION_MODEL=generation_model,
-            EMBEDDING_MODEL=embedding_model,
-            WORKER_CONCURRENCY=concurrency,
-            SHUTDOWN_GRACE_SECONDS=grace,
-            LOG_LEVEL=log_level,
-            LOG_FORMAT=log_format,
-        )
-    )
+    run.worker(given)
 
 
 @app.command()
+@_with_settings("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_NAMESPACE", "DEFAULT_MCP_USER_ID", "DATA_DIR", "REDIS_URL", *_MODELS, *_PROCESS)
 def mcp(
+    given: dict[str, str],
     mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option("--mode", help="how clients speak to it")] = "stdio",
-    host: Annotated[str | None, _option("--host", "HOST", "address to listen on (127.0.0.1)", "MCP_HOST")] = None,
-    port: Annotated[str | None, _option("--port", "PORT", "port to listen on (9000)", "MCP_PORT")] = None,
     task_backend: Annotated[
         Literal["asyncio", "docket"],
         typer.Option("--task-backend", help="asyncio: background work is done in this process; docket: by workers of their own"),
     ] = "asyncio",
-    namespace: Annotated[str | None, _option("--namespace", "NAME", "of calls that name none", "DEFAULT_MCP_NAMESPACE")] = None,
-    user_id: Annotated[str | None, _user_option("of calls that name none [env: DEFAULT_MCP_USER_ID]")] = None,
-    data_dir: DataDir = None,
-    redis_url: RedisUrl = None,
-    key_prefix: KeyPrefix = None,
-    model_provider: Provider = None,
-    openai_base_url: BaseUrl = None,
-    generation_model: Generation = None,
-    embedding_model: Embedding = None,
-    grace: Grace = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
     garbage_collection.starting()
     from agent_memory.cli import run
 
-    run.mcp(
-        _given(
-            MCP_HOST=host,
-            MCP_PORT=port,
-            DEFAULT_MCP_NAMESPACE=namespace,
-            DEFAULT_MCP_USER_ID=user_id,
-            DATA_DIR=data_dir,
-            REDIS_URL=redis_url,
-            KEY_PREFIX=key_prefix,
-            MODEL_PROVIDER=model_provider,
-            OPENAI_BASE_URL=openai_base_url,
-            GENERATION_MODEL=generation_model,
-            EMBEDDING_MODEL=embedding_model,
-            SHUTDOWN_GRACE_SECONDS=grace,
-            LOG_LEVEL=log_level,
-            LOG_FORMAT=log_format,
-        ),
-        mode,
-        with_worker=task_backend == "asyncio",
-    )
+    run.mcp(given, mode, with_worker=task_backend == "asyncio")
 
 
 @app.command()
+@_with_settings("DATA_DIR", "LOG_LEVEL", "LOG_FORMAT")
 def redis(
-    data_dir: DataDir = None,
+    given: dict[str, str],
     port: Annotated[str | None, _option("--port", "PORT", "port to listen on (a free one)", "EMBEDDED_REDIS_PORT")] = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
 ) -> None:
     """Run only the embedded Redis and print its URL, which holds its password. Listens on 127.0.0.1."""
     from agent_memory.cli import run
 
-    run.redis(_given(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
+    run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))
 
 
 @app.command()
+@_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL")
 def doctor(
-    host: Host = None,
-    port: Port = None,
-    data_dir: DataDir = None,
-    redis_url: RedisUrl = None,
+    given: dict[str, str],
     everything: Annotated[bool, typer.Option("--all", help="all settings and engines, not only those that were set or work")] = False,
 ) -> None:
     """Say what was found and which settings were set; exit code 1 if something would stop `serve`."""
     from agent_memory.cli.commands import doctor as examination
 
-    given = _given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url)
     problems = examination.doctor(given, everything=everything)
     raise typer.Exit(1 if problems else 0)
 
@@ -291,46 +206,6 @@ def health(url: ServerUrl = None) -> None:
 
 
 @app.command()
-def jobs(
-    action: Annotated[Literal["list", "show", "replay", "drop"], typer.Argument(help="what to do")],
-    operation: Annotated[str | None, typer.Argument(help="the operation's id, as `jobs list` shows it")] = None,
-    url: ServerUrl = None,
-    api_key: admin.ApiKey = None,
-    state: Annotated[str | None, typer.Option("--state", metavar="STATE", help="pending, running, retrying or dead (all but dead)")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="list at most so many")] = 100,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
-) -> None:
-    """Background work of a running server: list it, show, replay or drop what was given up (--state dead)."""
-    from agent_memory.cli.commands import jobs as work
-
-    work.jobs(action, operation, work.Server(url, api_key), state, limit, form)
-
-
-@app.command()
-def explain(
-    memory_id: Annotated[str, typer.Argument(help="the memory that is missed")],
-    text: Annotated[str, typer.Argument(help="the query that did not return it")],
-    user_id: Annotated[str | None, _user_option("the user that the search was for")] = None,
-    namespace: Annotated[str | None, typer.Option(help="the namespace that the search was in")] = None,
-    mode: Annotated[Literal["semantic", "keyword", "hybrid"] | None, typer.Option(help="the mode that was asked for")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=100, help="the limit that was asked for")] = None,
-    prompt: Annotated[bool, typer.Option("--prompt/--search", help="ask about a memory prompt instead of a search")] = False,
-    max_tokens: Annotated[int | None, typer.Option(min=64, help="of the prompt")] = None,
-    url: ServerUrl = None,
-    api_key: admin.ApiKey = None,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
-) -> None:
-    """Say why a search or a prompt did not return a memory. Exit code 0 if it did return it, else 1."""
-    from agent_memory.cli.commands import explain as explanations
-    from agent_memory.cli.commands.jobs import Server
-
-    search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
-    search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
-    given = {name: value for name, value in search.items() if value is not None}
-    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
-
-
-@app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
@@ -338,12 +213,6 @@ def version() -> None:
 
 admin.register(app)
 token_commands.register(app)
-feature_commands.register(app)
-
-
-def _given(**values: str | None) -> dict[str, str]:
-    """The overrides that were given; a blank one counts as absent, as it does in the environment."""
-    return {name: value for name, value in values.items() if value is not None and value != ""}
 
 
 def main() -> None:

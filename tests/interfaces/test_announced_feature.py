@@ -1,8 +1,7 @@
-"""A made-up feature announces itself once (`tests/support/mottos.py`) and reaches HTTP, MCP, the command line, prompts and the client."""
+"""A made-up feature announces itself once (`tests/support/mottos.py`) and reaches HTTP, MCP, prompts and the client."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator
 from functools import partial
@@ -11,12 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-import typer
-from typer.testing import CliRunner
 from ulid import ULID
 
 from agent_memory import runtime as opening
-from agent_memory.cli import feature_commands
 from agent_memory.core.settings import load_settings
 from agent_memory.features import FEATURES
 from agent_memory.http import app as application
@@ -108,14 +104,6 @@ async def test_sections_are_cut_to_their_shares(url: str) -> None:
     first, recalled, _ = texts(await prompt(url, "cleo", max_tokens=100))
     assert 5 <= first.count("on") <= 10, "a tenth"
     assert recalled.count("on") <= 80, "and what the summary and memories leave"
-
-
-async def test_it_is_a_command(url: str) -> None:
-    root = typer.Typer()
-    root.callback()(lambda: None)
-    feature_commands.register(root, ["tests.support.mottos"])
-    done = await asyncio.to_thread(CliRunner().invoke, root, ["motto", "ann", "--url", url])
-    assert done.stdout == "slow and steady\n", done.output
 
 
 async def test_its_tool_is_among_those_of_the_client(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

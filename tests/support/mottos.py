@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import typer
 from fastapi import Body, Response
 from pydantic import BaseModel
 
-from agent_memory.cli.feature_commands import CallApi
 from agent_memory.core.feature import Feature, KeySpace, Services
 from agent_memory.core.mcp_tools import Caller, ToolSet
 from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
@@ -128,16 +126,6 @@ TOOLS = ToolSet()
 async def read_motto(services: Services, caller: Caller, arguments: WhoseMotto) -> BaseModel:
     """Tells what a user goes by."""
     return await services[MottoStore].read(caller.scope.tenant, arguments.user_id or caller.user_id)
-
-
-def register(root: typer.Typer, call_api: CallApi) -> None:
-    """Adds the command."""
-
-    def motto(user_id: str, url: str | None = None) -> None:
-        """Print a user's motto."""
-        typer.echo(call_api("GET", "/v1/motto", {"user_id": user_id}, url=url, api_key=None)["text"])
-
-    root.command()(motto)
 
 
 class MottoTools(ModelTools):

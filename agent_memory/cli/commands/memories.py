@@ -1,4 +1,4 @@
-"""`agent-memory search`, `delete`, `purge` and `schedule-task`: single requests to a running server, or to the configured Redis."""
+"""`agent-memory search`, `delete`, `call` and `schedule-task`: single requests to a running server, or to the configured Redis."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ OK, USAGE, NOT_FOUND = 0, 2, 3
 _PAGE = 100
 
 
-def search(target: MemoryTarget, body: dict[str, Any], form: str) -> None:
-    """Prints what a search finds."""
+def answer_of(target: MemoryTarget, method: str, path: str, body: Any = None) -> Any:
+    """The JSON of one request. Raises NotFound, and StartupError for every other refusal."""
 
     async def run() -> Any:
         async with reach(target) as api:
-            return await api.call("POST", "/v1/long-term-memory/search", body=body)
+            return await api.call(method, path, body=body)
 
-    answer = asyncio.run(run())
+    return asyncio.run(run())
+
+
+def search(target: MemoryTarget, body: dict[str, Any], form: str) -> None:
+    """Prints what a search finds."""
+    answer = answer_of(target, "POST", "/v1/long-term-memory/search", body)
     if form == "json":
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
@@ -151,39 +156,6 @@ def schedule(target: MemoryTarget, task: str, arguments: Sequence[str]) -> int:
     return OK
 
 
-def purge(
-    target: MemoryTarget,
-    source: dict[str, Any],
-    metadata: Sequence[str],
-    where: dict[str, str | None],
-    *,
-    dry_run: bool,
-    wait: float,
-    form: str,
-) -> None:
-    """Orders a purge, and prints what went, or would; without a worker, under which id that can be asked for later."""
-    body = source | ({"metadata": dict(_argument(condition, "--metadata") for condition in metadata)} if metadata else {})
-    query = {**where, "dry_run": str(dry_run).lower(), "wait": str(wait)}
-
-    async def run() -> Any:
-        async with reach(target) as api:
-            return await api.call("POST", "/v1/long-term-memory/purge", query, body)
-
-    answer = asyncio.run(run())
-    if form == "json":
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    elif answer["status"] == "pending":
-        typer.echo(f"ordered; what became of it: agent-memory jobs show {answer['operation_id']}")
-    else:
-        for name in answer["memory_ids"] or ():
-            typer.echo(name)
-        counts = answer["counts"]
-        typer.echo(
-            f"{counts['matched']} of the source and {counts['inferred']} made of it {'would go' if dry_run else 'are gone'}, "
-            f"{counts['restored']} get an earlier content back, {counts['evidence']} pieces of evidence are lost"
-        )
-
-
 _TASKS: dict[str, set[str]] = {
     "compact_long_term_memories": {"namespace", "user_id"},
     "forget_long_term_memories": {"policy", "namespace", "user_id", "session_id", "limit", "dry_run", "pinned_ids"},
@@ -192,10 +164,10 @@ _TASKS: dict[str, set[str]] = {
 }
 
 
-def _argument(text: str, option: str = "--args") -> tuple[str, Any]:
+def _argument(text: str) -> tuple[str, Any]:
     name, joint, value = text.partition("=")
     if not joint or not name:
-        raise typer.BadParameter(f"{option} {text}: write name=value")
+        raise typer.BadParameter(f"--args {text}: write name=value")
     try:
         return name, json.loads(value)
     except ValueError:

@@ -307,7 +307,7 @@ async def test_so_does_the_synchronous_one(guarded: Guarded) -> None:
     await asyncio.to_thread(program)
 
 
-async def test_jobs_and_explain_show_the_key_that_a_server_wants(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_shows_the_key_that_a_server_wants(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)
     key = (await guarded.key("t3"))["token"]
     async with serving(create_app(settings, guarded.runtime)) as url, httpx.AsyncClient(base_url=url, headers={"x-api-key": key}) as http:
@@ -320,11 +320,13 @@ async def test_jobs_and_explain_show_the_key_that_a_server_wants(guarded: Guarde
                 raise done.exception
             return done.stdout
 
-        for words in (("jobs", "list"), ("explain", "m-cli", "bees")):
-            with pytest.raises(StartupError, match="AGENT_MEMORY_API_KEY"):
-                await run(*words)
-        listed = json.loads(await run("jobs", "list", "--format", "json", "--api-key", key))
+        with pytest.raises(StartupError, match="AGENT_MEMORY_API_KEY"):
+            await run("top")
+        listed = json.loads(await run("top", "--api-key", key))["operations"]
         assert {(one["kind"], one["memory_id"]) for one in listed} == {("memory", "m-cli"), ("follow", "m-cli")}
         monkeypatch.setenv("AGENT_MEMORY_API_KEY", key)
-        assert json.loads(await run("jobs", "show", listed[0]["id"]))["id"] == listed[0]["id"]
-        assert json.loads(await run("explain", "m-cli", "bees", "--mode", "keyword", "--format", "json"))["returned"]
+        assert json.loads(await run("call", "get", f"/v1/operations/{listed[0]['id']}"))["id"] == listed[0]["id"]
+        assert json.loads(await run("show", "m-cli"))["text"] == "Zora keeps bees"
+        why = {"memory_id": "m-cli", "search": {"text": "bees", "search_mode": "keyword"}}
+        assert json.loads(await run("call", "POST", "/v1/long-term-memory/explain", "--data", json.dumps(why)))["returned"]
+        assert "Zora keeps bees" in await run("prompt", "Who keeps bees?", "--max-tokens", "500")

@@ -7,10 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from agent_memory.cli import feature_commands
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig, SyncMemoryClient
@@ -126,13 +123,3 @@ async def test_tools_for_models_are_bound_to_their_user(server: Server) -> None:
         assert "1. Search." in found["formatted_response"]
         other = await client.resolve_tool_call(asked, "s1", user_id="mallory")
         assert "No procedure fits" in other["formatted_response"]
-
-
-async def test_the_command_prints_them(server: Server) -> None:
-    await server.create(FLIGHT, "Search flights.", user_id="ina")
-    root = typer.Typer()
-    root.callback()(lambda: None)
-    feature_commands.register(root)
-    arguments = ["procedures", "a flight is to be booked", "--user-id", "ina", "--url", url_of(server)]
-    done = await asyncio.to_thread(CliRunner().invoke, root, arguments)
-    assert "    1. Search flights.\n" in done.stdout, done.output

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +11,6 @@ from ulid import ULID
 
 from agent_memory.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
-from tests.support.cli import agent_memory
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
@@ -203,15 +199,9 @@ async def test_an_answer_says_how_its_query_was_understood(client: httpx.AsyncCl
     assert found["ranked"] + found["below_threshold"] == len(TEXTS)
 
 
-async def test_the_command_line_and_the_client_ask_the_same(client: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_the_client_asks_the_same(client: httpx.AsyncClient) -> None:
     url = str(client.base_url)
-    asked = ("explain", "m4", "Marta and her cats", "--user-id", USER, "--limit", "1", "--url", url)
     answer = await why(client, "m4", text="Marta and her cats", limit=1)
-    shown = await asyncio.to_thread(agent_memory, *asked, cwd=tmp_path)
-    first = f"beyond_limit: it stands at place {answer['rank']}; a limit of {answer['rank']} would show it"
-    assert (shown.returncode, shown.stdout.splitlines()[0]) == (1, first), shown.stderr
-    plain = await asyncio.to_thread(agent_memory, *asked, "--format", "json", "--prompt", cwd=tmp_path)
-    assert json.loads(plain.stdout)["reason"] == "beyond_limit"
     async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as api:
         same = await api.explain_long_term_memory("m4", {"text": "Marta and her cats", "limit": 1, "user_id": {"eq": USER}})
         assert (same.reason, same.rank) == (answer["reason"], answer["rank"])

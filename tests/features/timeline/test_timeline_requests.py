@@ -84,7 +84,7 @@ async def test_what_was_said_to_happen_is_told_by_days(server: tuple[str, Memory
     result = await client.resolve_tool_call(call, "s", user_id="ada")
     assert result["result"] is not None, result
     assert [event["text"] for event in result["result"]["events"]] == [events[0][0]]
-    asked = ["timeline", "ada", "--from", "2026-03-04", "--granularity", "month", "--url", url]
+    asked = ["call", "GET", "/v1/timeline?user_id=ada&from=2026-03-04&granularity=month", "--url", url]
     printed = await asyncio.to_thread(CliRunner().invoke, app, asked)
     assert printed.exit_code == 0, printed.output
     (period,) = json.loads(printed.stdout)["periods"]

@@ -21,7 +21,7 @@ from agent_memory.core.settings import load_settings
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.connection import shown_url
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
-from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, PurgeRequest, WorkingMemory
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient
 from tests.support.cli import ROOT, agent_memory
 from tests.support.stack import stack
@@ -254,25 +254,11 @@ async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_
     assert (await server.run(f"import {file}")).exit_code == 1
 
 
-async def test_a_source_is_purged(server: Server) -> None:
-    said = [
-        ("t1", "The page said ten.", "tool", {"page": 1}),
-        ("t2", "The page said six.", "tool", {}),
-        ("u1", "Zed said so.", "client", {}),
-    ]
-    await server.memory.create_long_term_memory(
-        [fact(name, text, user_id="zed", source_class=source, metadata=metadata) for name, text, source, metadata in said]
-    )
-    shown = await server.run("purge --source-class tool --metadata page=1 --user-id zed")
-    assert shown.stdout.splitlines() == [
-        "t1",
-        "1 of the source and 0 made of it would go, 0 get an earlier content back, 0 pieces of evidence are lost",
-    ]
-    done = await server.run("purge --source-class tool,import --user-id zed --yes --format json")
-    assert json.loads(done.stdout)["counts"]["matched"] == 2
-    left = await server.memory.search_long_term_memory(text="", user_id={"eq": "zed"})
-    assert [one.id for one in left.memories] == ["u1"]
-    again = await server.memory.purge_source(PurgeRequest(source_class=["tool"]), user_id="zed", dry_run=False)
-    assert (again.status, again.counts) == ("ok", dict.fromkeys(again.counts or {}, 0))
-    with pytest.raises(StartupError, match="say which source is meant"):
-        raise (await server.run("purge --user-id zed")).exception or AssertionError
+async def test_a_request_is_sent_as_it_is_and_a_user_is_erased(server: Server) -> None:
+    await server.memory.create_long_term_memory([fact("t1", "The page said ten.", user_id="zed")])
+    found = await server.run("call post /v1/long-term-memory/search --data not-json")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert json.loads((await server.run("call get /v1/long-term-memory/t1")).stdout)["text"] == "The page said ten."
+    assert (await server.run("erase zed")).exit_code == 2, "nobody can be asked"
+    assert (await server.run("erase zed --force")).exit_code == 0
+    assert (await server.run("show t1")).exit_code != 0

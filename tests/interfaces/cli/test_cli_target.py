@@ -35,10 +35,14 @@ COMMANDS = [
     ["delete", "session", "x", "--force"],
     ["export", "ada"],
     ["import", "export.jsonl"],
-    ["purge", "--session-id", "s"],
+    ["erase", "x", "--force"],
+    ["prompt", "x"],
+    ["show", "x"],
+    ["top"],
+    ["call", "GET", "/v1/operations"],
     ["schedule-task", "compact_long_term_memories"],
 ]
-ASKING = [["health"], ["jobs", "list"], ["jobs", "show", "x"], ["explain", "x", "y"]]
+ASKING = [["health"]]
 NAMES = [" ".join(words[:2]) for words in COMMANDS]
 
 Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
@@ -155,7 +159,7 @@ async def test_what_is_not_there_has_an_exit_code_of_its_own(run: Run, server: s
     given = {"AGENT_MEMORY_URL": server, "AUTH_ADMIN_TOKEN": OPERATOR, "AGENT_MEMORY_API_KEY": OPERATOR}
     for words in (
         ["token", "show", "nobody"],
-        ["jobs", "show", "memory-0000"],
+        ["call", "GET", "/v1/operations/memory-0000"],
         ["schedule-task", "refresh_summary_view", "-a", "view_id=none"],
         ["delete", "session", "none", "-f"],
     ):
@@ -168,7 +172,7 @@ async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
     given = {"AGENT_MEMORY_URL": server, "AGENT_MEMORY_API_KEY": OPERATOR}
     searched = await run("search", "x", "--text-scorer", "LOUDEST", **given)
     one_line(searched, f"{server} refuses: text_scorer: must be one of")
-    listed = await run("jobs", "list", "--state", "no-such-state", **given)
+    listed = await run("call", "GET", "/v1/operations?state=no-such-state", **given)
     one_line(listed, f"{server} refuses: state: Input should be")
     for result in (searched, listed):
         assert "{" not in result.stderr
@@ -178,7 +182,7 @@ async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["jobs", "show"],
+        ["call", "GET", "/v1/operations", "--data", "{"],
         ["schedule-task", "forget_long_term_memories", "-a", "x"],
         ["token", "add", "-d", "x", "--token", "short"],
     ],
