@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.core.notices import add_notice
 
@@ -30,6 +31,16 @@ def iso(moment: datetime) -> str:
 def from_micros(micros: int) -> datetime:
     """A time in µs since 1970."""
     return datetime.fromtimestamp(micros / 1e6, UTC)
+
+
+def zone_of(name: str | None) -> tzinfo:
+    """Return the IANA time zone of a name, UTC for none. Raises ValueError for an unknown one."""
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"{name} is no IANA time zone, such as Europe/Berlin") from error
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
+from agent_memory.extraction.fact_dates import event_day, instant
 from agent_memory.extraction.fact_support import Grounds
 from agent_memory.extraction.prompt_echoes import repeats_instructions
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
@@ -18,6 +18,7 @@ from agent_memory.memories.annotations import annotate, annotations_of
 from agent_memory.memories.service import content_hash, fact_memory_id
 from agent_memory.memories.trust import TRUST
 from agent_memory.sessions.codec import StoredMessage
+from agent_memory.text.dates.relative import with_absolute_times
 from agent_memory.text.normalization import normal_text
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
@@ -119,7 +120,7 @@ def _candidate(
     kind = "semantic" if rules.strategy == "preferences" else fact.type
     event = instant(fact.event_date, zone)
     try:
-        text = with_absolute_days(text, said, zone)
+        text = with_absolute_times(text, said.astimezone(zone).date())
         if kind == "episodic":
             event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
     except OverflowError:

@@ -8,11 +8,11 @@ from datetime import tzinfo
 
 from redis.asyncio import Redis
 
+from agent_memory.core.clock import zone_of
 from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.keyspace import Keys
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import ExtractionRules
 
 RuleOwner = tuple[str | None, str | None]

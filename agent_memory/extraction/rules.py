@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from agent_memory.access.principals import shared_place_of, writing
+from agent_memory.core.clock import zone_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.sessions.strategies import DEFAULT_SUMMARY_WORDS, check_strategy, check_zone, options_of
 from agent_memory.text.blocked_phrases import Blocklist
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import AckResponse, ExtractionCategory, ExtractionRules, MemoryStrategyConfig
 
 

@@ -25,9 +25,9 @@ from agent_memory.memories.records import (
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.storage.keyspace import Keys, new_mid
 from agent_memory.storage.scripts import Arg
+from agent_memory.text.dates.relative import same_meaning
 from agent_memory.text.normalization import is_plain, is_turn
 from agent_memory.text.retrieval_units import unit_terms
-from agent_memory.text.time_expressions import same_meaning
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]

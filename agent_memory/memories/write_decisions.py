@@ -14,8 +14,8 @@ from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import StoredMemory, evidence_of, standing
 from agent_memory.memories.similar_memories import ExistingMemories, SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
+from agent_memory.text.dates.relative import same_meaning
 from agent_memory.text.normalization import begins_at, ends_at, is_plain, is_turn
-from agent_memory.text.time_expressions import same_meaning
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
+from agent_memory.text.dates.relative import names_relative_time
 from agent_memory.text.languages.phrases import Language, Token, languages, tokens
 from agent_memory.text.terms import query_terms
-from agent_memory.text.time_expressions import names_relative_time
 
 MOST_READ = 2_000
 """Of a text so many characters are read."""

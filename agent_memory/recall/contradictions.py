@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
 
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.lines import speaker_name
+from agent_memory.text.dates.named_times import names_time
 from agent_memory.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
 from agent_memory.text.terms import STOP_WORDS, fold
-from agent_memory.text.time_expressions import named_time
 
 # Of the words of the shorter one, so many must stand in the other; a character that is another one changes two pairs.
 _ALIKE, _ALIKE_PAIRS = 0.6, 0.5
@@ -33,7 +32,6 @@ _EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
 _LITTLE = frozenset(["", *_WORDS.split()])
 _CLAUSE = re.compile(r"[.!?;:,]\s+|\s[-–—]\s")
 _PLACE = r"\b(?:to|into|in|from) (?:the |my |our )?"
-_SOME_DAY = datetime(2025, 1, 1, tzinfo=UTC)
 # A clause of fewer words is about anything.
 _LEAST_IN_CLAUSE = 3
 
@@ -104,7 +102,7 @@ def _said_often() -> frozenset[str]:
 
 
 def _tells_time(text: str) -> bool:
-    return any(map(str.isdigit, text)) or named_time(text, _SOME_DAY) is not None
+    return any(map(str.isdigit, text)) or names_time(text)
 
 
 def _last_of(later: Mapping[int, int], position: int) -> int:

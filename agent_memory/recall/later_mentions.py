@@ -19,7 +19,7 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.lines import speaker_name
 from agent_memory.recall.memory_list import only_asks
 from agent_memory.recall.referents import Referent, referents
-from agent_memory.text.languages.english_times import DAYS, MONTHS
+from agent_memory.text.dates.tables import calendar_names
 from agent_memory.text.terms import fold, words
 
 # A prompt looks for what was said of so many things, and shows so much of each: the newest.
@@ -29,7 +29,6 @@ _MOST_SAID = 2
 _MOST_BY_NAME = 4
 # A name stands within a sentence; at the beginning of one any word has a capital letter.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
-_NO_NAMES = frozenset([*DAYS, *MONTHS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _note_names(memory: ShownMemory, since: dict[tuple[str | None, str, str], da
     for name in _NAME.findall(memory.text):
         folded = fold(name).removesuffix("'s").removesuffix("’s")
         key = (memory.user_id, speaker_name(memory), folded)
-        if folded not in _NO_NAMES:
+        if name.lower() not in calendar_names():
             since[key] = min(since.get(key, memory.created_at), at or memory.created_at)
 
 

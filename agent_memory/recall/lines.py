@@ -13,7 +13,6 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.line_escaping import one_line, shown_id
 from agent_memory.recall.superseded_messages import no_longer_true_since
 from agent_memory.text.retrieval_units import day
-from agent_memory.text.time_expressions import ago
 from agent_memory_client.models import SearchRequest
 
 LINE_TOKENS = 22
@@ -35,6 +34,18 @@ class LineStyle:
     def of_search(cls, request: SearchRequest, zone: tzinfo = UTC, *, ids: bool = True) -> LineStyle:
         """Return the style of a search's answer, as seen at its time."""
         return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """Return how long ago, in words: "today", "3 days ago", "2 weeks ago"; "in 3 days" for what is to come."""
+    days = (now.date() - moment.date()).days
+    if days == 0:
+        return "today"
+    size = abs(days)
+    unit, length = ("day", 1.0) if size < 14 else ("week", 7.0) if size < 60 else ("month", 30.44) if size < 730 else ("year", 365.25)
+    count = max(int(size / length), 1)
+    words = f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{words} ago" if days > 0 else f"in {words}"
 
 
 def memory_line(

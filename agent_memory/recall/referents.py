@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
+from agent_memory.text.dates.named_times import names_time
 from agent_memory.text.summary_subjects import small_words
 from agent_memory.text.terms import content_of, fold, words
-from agent_memory.text.time_expressions import named_time
 
 # What is longer says more than one thing.
 _MOST_CHARS = 600
@@ -24,7 +23,6 @@ _NUMBER = re.compile(r"\d{1,5}[a-z]?", re.IGNORECASE)
 _BETWEEN = frozenset([" ", "-", " #", " №"])
 _COUNTING = frozenset(["no", "nr", "num"])
 _COUNTED = re.compile(r"\b(?:no|nr|num)\.? ?(?=\d)", re.IGNORECASE)
-_ANY_DAY = datetime(2024, 5, 15, tzinfo=UTC)
 
 
 class Referent(NamedTuple):
@@ -74,4 +72,4 @@ def referents(text: str) -> Sequence[Referent]:
         else:
             name = []
         begins, end = not word[0].isalnum(), piece.end()
-    return [each for each in found if named_time(f"on {' '.join((*each.name, each.number))}", _ANY_DAY) is None][:_MOST_REFERENTS]
+    return [each for each in found if not names_time(f"on {' '.join((*each.name, each.number))}")][:_MOST_REFERENTS]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent_memory.access.principals import permit_agent, reader_of, session_of
+from agent_memory.core.clock import zone_of
 from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.prompt_sections import (
     PER_MESSAGE,
@@ -43,7 +44,6 @@ from agent_memory.sessions.strategies import check_zone
 from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory.storage.search.filters import only_value
 from agent_memory.text.cleaning.control_characters import plain_text
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
 
 

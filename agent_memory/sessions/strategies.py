@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, ValidationError
 
+from agent_memory.core.clock import zone_of
 from agent_memory.core.errors import BadInput
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import ExtractionRules, MemoryStrategyConfig
 
 MAX_PROMPT_CHARS = 10_000

@@ -8,22 +8,22 @@ the assistant says weighs less, and questions least. Words that came up often an
 
 from __future__ import annotations
 
+import calendar
 import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
-from agent_memory.text.languages.english_times import MONTHS
+from agent_memory.text.dates.relative import with_absolute_times
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.phrases import BLANKLESS
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.summary_subjects import HEAD, Subjects, small_words
 from agent_memory.text.terms import STOP_WORDS, content_of, stems, terms, words
-from agent_memory.text.time_expressions import Span, named_time, names_relative_time
 
 # What names and numbers weigh beside other words, and a word that few statements have against one that many have.
 _NAMED = 3.0
@@ -109,11 +109,10 @@ def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], a
 
 def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime | None:
     year = m[3] or (None if before is None else before.year)
-    month = m[2].lower()
-    if year is None or month not in MONTHS:
+    if year is None or m[2] not in calendar.month_name:
         return None
     try:
-        return datetime(int(year), MONTHS.index(month) + 1, int(m[1]), tzinfo=at.tzinfo)
+        return datetime(int(year), list(calendar.month_name).index(m[2]), int(m[1]), tzinfo=at.tzinfo)
     except ValueError:
         return None
 
@@ -133,24 +132,7 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
         if m is None or not is_filler(m[0]):
             break
         text = text[m.end() :]
-    if not names_relative_time(text):
-        return text
-    span = named_time(text, at, zone)
-    if span is None or span.coming is not None or (shown := _shown(span, zone)) is None:
-        return text
-    return text.replace(span.words, shown, 1)
-
-
-def _shown(span: Span, zone: tzinfo) -> str | None:
-    first = span.start.astimezone(zone)
-    length = span.end - span.start
-    if length <= timedelta(hours=26):
-        return f"on {day(first)}"
-    if length <= timedelta(days=8):
-        return f"in the week of {day(first)}"
-    if length <= timedelta(days=32):
-        return f"in {first:%B %Y}"
-    return f"in {first.year}" if length <= timedelta(days=367) else None
+    return with_absolute_times(text, at.astimezone(zone).date())
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:

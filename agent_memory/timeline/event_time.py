@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -10,23 +9,13 @@ from typing import Literal, TypeAlias
 
 from agent_memory.core.clock import calendar_day
 from agent_memory.profile.self_statements import MOST_READ
-from agent_memory.text.time_expressions import Span, named_time
+from agent_memory.text.dates.named_times import only_time
 from agent_memory_client.models import MemoryRecord
 
 Precision: TypeAlias = Literal["day", "week", "month", "year"]
 DatedBy: TypeAlias = Literal["event", "text", "said"]
 PRECISIONS: Sequence[Precision] = ("day", "week", "month", "year")
 """From the finest on."""
-
-# What never ends, or began before anybody knows, is named by the last and the first of all days.
-_OPEN_YEAR, _FIRST_YEAR = 9999, 2
-_FIRST_OF_MONTH = re.compile(r"\b0?1(?:st|\.)?\b")
-# What happens on each such day happened on none in particular.
-_EACH = re.compile(
-    r"\b(?:every|each|jede[nrsm]?|chaque|tou(?:s|tes) les|cada|todos (?:los|os)|todas (?:las|as)|ogni|tutt[ie] (?:i|le|gli)"
-    r"|elke?|iedere?)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +47,11 @@ def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_count
 
 
 def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
-    """The time that a statement names, in `zone` and as of the moment that it was said; None for none, and for what happens each Monday.
-
-    Of a day that may lie behind or ahead ("on 3 March") the one behind is meant, unless the words look ahead.
-    """
-    text = text[:MOST_READ]
-    span = named_time(text, said, zone)
-    if span is None or span.start.year <= _FIRST_YEAR or _EACH.search(text) is not None:
+    """Return the one time that a statement certainly names, in `zone` and as of the moment that it was said; None for none."""
+    named = only_time(text[:MOST_READ], said.astimezone(zone).date())
+    if named is None or named.relation not in ("on", "since"):
         return None
-    first, last = calendar_day(span.start, zone), calendar_day(span.end - timedelta(microseconds=1), zone)
-    return EventTime(first, None if span.end.year >= _OPEN_YEAR else last, _precision(span, first, last), "text")
-
-
-def _precision(span: Span, first: date, last: date) -> Precision:
-    words, after = span.words.lower(), last + timedelta(days=1) if last < date.max else last
-    if span.end.year >= _OPEN_YEAR or words.startswith(("from ", "between ")):
-        # Two ends, each as exact as it was named.
-        if first.day == 1 and (span.end.year >= _OPEN_YEAR or after.day == 1) and _FIRST_OF_MONTH.search(words) is None:
-            return "year" if first.month == 1 and (span.end.year >= _OPEN_YEAR or after.month == 1) else "month"
-        return "day"
-    days = (last - first).days + 1
-    return "day" if days == 1 else "week" if days <= 7 else "month" if days <= 31 else "year"
+    return EventTime(named.first, named.last if named.relation == "on" else None, named.unit, "text")
 
 
 def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:

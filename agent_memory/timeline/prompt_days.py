@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from agent_memory.text.time_expressions import Span
+from agent_memory.text.dates.asked_time import Span
 from agent_memory.timeline.event_time import PRECISIONS
 from agent_memory.timeline.periods import Period, day_number, day_of, period_key, period_of, period_of_key
 from agent_memory.timeline.summaries.digest import event_line, weightiest
@@ -61,14 +61,11 @@ class NamedDays(NamedTuple):
         return "month" if self.contain(month) or self.contain(following) else "week"
 
 
-def days_of_span(span: Span, zone: tzinfo) -> list[NamedDays]:
-    """The days of the intervals of a named time, as `zone` counts them."""
-    named: list[NamedDays] = []
-    for start, end in span.intervals:
-        first = None if start.year <= 2 else day_number(start.astimezone(zone).date())
-        last = None if end.year >= 9998 else day_number((end - timedelta(microseconds=1)).astimezone(zone).date())
-        named.append(NamedDays(first, last))
-    return named
+def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
+    """Return the days of a time that is asked about, as `zone` counts them."""
+    first = None if span.start.year <= 2 else day_number(span.start.astimezone(zone).date())
+    last = None if span.end.year >= 9998 else day_number((span.end - timedelta(microseconds=1)).astimezone(zone).date())
+    return NamedDays(first, last)
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:

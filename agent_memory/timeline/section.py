@@ -14,8 +14,8 @@ from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionTex
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.section import owner_of_prompt
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.dates.asked_time import asked_time
 from agent_memory.text.prompt_marks import DATA_NOTE, part_heading
-from agent_memory.text.time_expressions import named_time
 from agent_memory.timeline.periods import day_number
 from agent_memory.timeline.prompt_days import NamedDays, days_of_span, events_in_zone, lines_of_days, lines_of_latest, periods_within
 from agent_memory.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
@@ -32,10 +32,10 @@ class _Question(NamedTuple):
     text: str
     now: datetime
 
-    def days(self, zone: tzinfo) -> list[NamedDays]:
-        """The days that it names in a zone; the likeliest first, none where it names none."""
-        span = named_time(self.text, self.now, zone)
-        return [] if span is None else days_of_span(span, zone)
+    def days(self, zone: tzinfo) -> NamedDays | None:
+        """Return the days that it asks about in a zone; None where it asks about none."""
+        span = asked_time(self.text, self.now, zone)
+        return None if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,10 @@ class TimelineReads:
     def queue_section(self, pipe: Pipe) -> int:
         """One read. Days are asked for as UTC has them and one more on either side: the prompt's zone comes with the replies."""
         named = self.question.days(UTC)
-        lows, highs = [days.first for days in named], [days.last for days in named]
-        low = None if not named or None in lows else min(day for day in lows if day is not None) - 1
-        high = None if None in highs else max((day for day in highs if day is not None), default=day_number(self.question.now.date())) + 1
-        periods = [key for days in named for key in periods_within(days, margin=1)]
-        self.store.queue_prompt(pipe, self.owner, PromptRange(low, high, bool(named), periods))
+        low = None if named is None or named.first is None else named.first - 1
+        last = day_number(self.question.now.date()) if named is None else named.last
+        periods = [] if named is None else periods_within(named, margin=1)
+        self.store.queue_prompt(pipe, self.owner, PromptRange(low, None if last is None else last + 1, named is not None, periods))
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
@@ -67,11 +66,10 @@ class TimelineReads:
         if shown is None:
             return self
         named = self.question.days(self.ask.zone)
-        if not named:
+        if named is None:
             return replace(self, lines=lines_of_latest(shown.summaries))
         events = events_in_zone(shown.events, self.ask.zone)
-        lines = next((lines for days in named if (lines := lines_of_days(days, events, shown.summaries))), [])
-        return replace(self, lines=lines)
+        return replace(self, lines=lines_of_days(named, events, shown.summaries))
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
         """As many lines as fit into the tokens asked for, and into `tokens`."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
+from agent_memory.core.clock import zone_of
 from agent_memory.memories.search.list_scores import rescored
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits, MemoryStore, parse_hits
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.search import filters
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models import SearchModeEnum
 
 

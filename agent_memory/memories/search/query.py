@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_memory.core.clock import zone_of
 from agent_memory.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, ModelUnavailable, UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
@@ -22,10 +23,10 @@ from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.storage.search import filters, syntax
 from agent_memory.text import terms as analysis
 from agent_memory.text.cleaning.control_characters import plain_text
+from agent_memory.text.dates.asked_time import Span, asked_time, beside
 from agent_memory.text.languages.speakers import without_names
 from agent_memory.text.passages.splitting import ending
 from agent_memory.text.stemming.foreign import is_in_other_script
-from agent_memory.text.time_expressions import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
 log = logging.getLogger(__name__)
@@ -272,12 +273,12 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """The time that the query names, as its user sees it. Raises BadInput for an unknown time zone."""
+    """The time that the query asks about, as its user sees it. Raises BadInput for an unknown time zone."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
         raise BadInput(str(error), field="timezone") from error
-    return named_time(text, request.reference_time or datetime.now(UTC), zone)
+    return asked_time(text, request.reference_time or datetime.now(UTC), zone)
 
 
 # Words of questions that ask for a time and for nothing that a memory would say.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
-from agent_memory.core.clock import as_in_zone
+from agent_memory.core.clock import as_in_zone, zone_of
 from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
@@ -26,23 +25,19 @@ from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.dates.named_times import mentions, moments
 from agent_memory.text.languages.filler import has_content, holds_literal, literal_words
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
-from agent_memory.text.time_expressions import Span, named_time, zone_of
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
 
-# Of the times that a memory names, so many are looked at.
-_MOST_TIMES = 4
 # Two texts of a word or two are near each other because both are short: of 1,960 pairs of a word ("quasar") and a phrase that has nothing
 # to do with it ("A squeaky one.", "A rusty saw.") 34 to 57 % had a similarity of 0.2 or more, and 4 to 8 % one of 0.3; of pairs with the
 # messages of LoCoMo 0.2 to 1.7 % and at most 0.1 %. Of 108 phrases that answer ("pets": "Two grey cats.") 94 to 100 % had 0.2, and 79 to
 # 93 % had 0.3. (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
 _SHORT_PHRASE = 2
 _PHRASE_FACTOR = 1.5
-# Two readings of a day of the year are so far apart, those of a weekday are not.
-_ABOUT_A_YEAR = timedelta(days=300)
 
 
 class MemoriesSection:
@@ -225,37 +220,22 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
     if query.span is None:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
-    return any(start <= day < end for start, end in query.span.intervals for day in days)
+    return any(query.span.start <= day < query.span.end for day in days)
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """Whether a memory has a date of its own in the time that a query names, or names such a time itself."""
+    """Whether a memory has a date of its own in the time that a query names, or names a day that may lie in it."""
     if query.span is None:
         return False
-    asked, zone = query.span.intervals, zone_of(query.request.timezone)
+    start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
     date = memory.event_date
     # An event is stored with a time, or as a day.
-    if date is not None and any(start <= as_in_zone(date, zone) < end for start, end in asked):
+    if date is not None and start <= as_in_zone(date, zone) < end:
         return True
-    named = _times_of(memory.text, memory.last_said_at or memory.created_at, zone)
-    return any(start < until and begin < end for span in named for start, end in asked for begin, until in span.intervals)
-
-
-def _times_of(text: str, now: datetime, zone: tzinfo) -> Iterator[Span]:
-    """The first times that a text names: "not on the 9th, but on the 12th" names two.
-
-    A day of the year is also the nearest of its kind, whatever the tense: "I was wrong, I start on 12 March" means this year's.
-    """
-    for _ in range(_MOST_TIMES):
-        span = named_time(text, now, zone)
-        if span is None:
-            return
-        yield span
-        other = named_time(text, now, zone, way="past" if span.direction == "future" else "future")
-        if other is not None and abs(other.start - span.start) >= _ABOUT_A_YEAR and abs(other.start - now) < abs(span.start - now):
-            yield other
-        # Lines stay apart: each may look another way.
-        text = text.replace(span.words, " ", 1)
+    said = (memory.last_said_at or memory.created_at).astimezone(zone).date()
+    # What is not certain filters nothing.
+    possible = (moments(each, zone) for mention in mentions(memory.text, said) for each in mention.possible)
+    return any(start < until and begin < end for begin, until in possible)
 
 
 def searches(body: MemoryPromptRequest) -> bool:

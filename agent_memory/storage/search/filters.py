@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from redisvl.query.filter import FilterExpression, Num, Tag
 
+from agent_memory.core.clock import zone_of
 from agent_memory.core.errors import BadInput
 from agent_memory.core.scope import Scope
 from agent_memory.storage.keyspace import tag
 from agent_memory.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags
 from agent_memory.storage.search.syntax import all_of, has_number, negated
 from agent_memory.text.normalization import QUESTION
-from agent_memory.text.time_expressions import zone_of
 from agent_memory_client.models.filters import start_of_day
 
 Filter = FilterExpression | str

@@ -13,8 +13,8 @@ from agent_memory.memories.records import WORDS, Standing, memory_digest, standi
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.write_decisions import repeats
 from agent_memory.sessions.session_write import SessionWrite
+from agent_memory.text.dates.relative import same_meaning
 from agent_memory.text.normalization import ends_at, is_plain, is_turn
-from agent_memory.text.time_expressions import same_meaning
 from agent_memory.transfer.archived_server.progress import ExistingDigests, MoveStore
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 

@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
+from agent_memory.extraction.fact_dates import event_day, instant
 from agent_memory.extraction.prompts import ExtractionTask, extract_messages
 from agent_memory.text.data_fences import PromptMessage
+from agent_memory.text.dates.relative import with_absolute_times
 
 SAID = datetime(2023, 5, 8, 22, 30, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -28,16 +29,17 @@ def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None
     [
         ("User met Ana yesterday.", "User met Ana on 7 May 2023.", "User met Ana on 8 May 2023."),
         ("Tomorrow User flies to Rome.", "On 9 May 2023 User flies to Rome.", "On 10 May 2023 User flies to Rome."),
-        ("User moves in 2 weeks.", "User moves on 22 May 2023.", "User moves on 23 May 2023."),
+        ("User moves in 2 weeks.", "User moves in the week of 22 May 2023.", "User moves in the week of 22 May 2023."),
         ("User ging gestern schwimmen.", "User ging gestern (2023-05-07) schwimmen.", "User ging gestern (2023-05-08) schwimmen."),
-        ("ユーザーは昨日泳いだ。", "ユーザーは昨日 (2023-05-07)泳いだ。", "ユーザーは昨日 (2023-05-08)泳いだ。"),
+        ("用户昨天游泳了。", "用户昨天 (2023-05-07)游泳了。", "用户昨天 (2023-05-08)游泳了。"),
+        ("ユーザーは昨日泳いだ。", "ユーザーは昨日泳いだ。", "ユーザーは昨日泳いだ。"),
         ("User met Ana on 3 May 2023.", "User met Ana on 3 May 2023.", "User met Ana on 3 May 2023."),
         ("User flies next Friday.", "User flies next Friday.", "User flies next Friday."),
     ],
 )
 def test_words_that_only_their_message_dates_become_dates(text: str, utc: str, tokyo: str) -> None:
-    assert with_absolute_days(text, SAID, UTC) == utc
-    assert with_absolute_days(text, SAID, TOKYO) == tokyo
+    assert with_absolute_times(text, SAID.date()) == utc
+    assert with_absolute_times(text, SAID.astimezone(TOKYO).date()) == tokyo
 
 
 @pytest.mark.parametrize("given", [None, NOW - timedelta(days=1), SAID, SAID - timedelta(days=2)])

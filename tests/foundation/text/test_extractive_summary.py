@@ -25,7 +25,7 @@ def test_it_holds_statements_with_speakers_and_dates_and_no_pleasantries() -> No
         Statement("The budget is 300 euros.", "assistant", AT),
     ]
     assert summarize(said, 100, _count, UTC) == (
-        "11 March 2026:\nuser: on 10 March 2026 I flew to Lisbon with Ana.\nassistant: The budget is 300 euros."
+        "11 March 2026:\nuser: On 10 March 2026 I flew to Lisbon with Ana.\nassistant: The budget is 300 euros."
     )
 
 

@@ -28,8 +28,8 @@ from agent_memory.memories.search.document_frequency import TermStatistics
 from agent_memory.privacy.forget.matching import subject_of
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.text.blocked_phrases import Blocklist
+from agent_memory.text.dates.asked_time import Span
 from agent_memory.text.statements import StatementFilter
-from agent_memory.text.time_expressions import Span
 from agent_memory_client.models import MemoryMessage, SearchRequest
 from tests.support.hostile_texts import PARTS, hostile_text
 
@@ -56,7 +56,6 @@ _GIVEN: dict[str, Any] = {
     "other": "a word",
     "zone": UTC,
     "today": _NOW.date(),
-    "way": "either",
     "at": _NOW,
     "start": 4_000,
     "end": 4_010,
@@ -252,9 +251,9 @@ _READERS = {**_functions(), **_methods()}
 
 def test_functions_and_expressions_are_discovered() -> None:
     assert {
-        "agent_memory.text.time_expressions.named_time",
+        "agent_memory.text.dates.named_times.names_time",
         "agent_memory.text.injection.suspicion",
-        "agent_memory.extraction.fact_dates.with_absolute_days",
+        "agent_memory.text.dates.asked_time.asked_time",
     } <= _READERS.keys()
     assert len(_READERS) >= 40
     assert len(_patterns()) >= 100
