@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.scope import Role
 from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.erasures import ErasureGuard
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
 
@@ -48,6 +49,7 @@ class TokenStore:
         self._add = Script(client, "access/token_add")
         self._rotate = Script(client, "access/token_rotate")
         self._remove = Script(client, "access/token_remove")
+        self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
         """The secret of this installation, made at the first call: the key of the digests when the settings name none."""
@@ -65,7 +67,11 @@ class TokenStore:
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
-        """Stores a token whose times are not set yet; `lifetime_ms` 0 is for ever. When it was made (ms), None if its digest is taken."""
+        """Stores a token whose times are not set yet; `lifetime_ms` 0 is for ever. When it was made (ms), None if its digest is taken.
+
+        Raises ErasureUnderWay while one of its users or agents is erased: that ends their keys.
+        """
+        await self._require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
         for name, limit in (("ns", token.namespaces), ("us", token.users), ("ag", token.agents)):
             if limit is not None:
@@ -82,7 +88,11 @@ class TokenStore:
         return int(created) or None
 
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
-        """Gives a token another digest; the former counts for `grace_ms` more. False when it was rotated or removed meanwhile."""
+        """Gives a token another digest; the former counts for `grace_ms` more. False when it was rotated or removed meanwhile.
+
+        Raises ErasureUnderWay as `add_token`.
+        """
+        await self._require_none_erased(token)
         rotated = await self._rotate(
             names=self._keys.tokens,
             new_token=self._keys.token(digest),
@@ -93,6 +103,12 @@ class TokenStore:
             grace_ms=grace_ms,
         )
         return bool(rotated)
+
+    async def _require_none_erased(self, token: Token) -> None:
+        for user_id in token.users or ():
+            await self._erasures.require_none(token.tenant, None, user_id)
+        for agent_id in token.agents or ():
+            await self._erasures.require_none(token.tenant, None, None, agent_id)
 
     async def find_token(self, token_id: str) -> Token | None:
         """The token of an id, or None."""

@@ -143,6 +143,9 @@ SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; w
 MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
 UserQuery = Annotated[OptionalIdentifier, Query(description="The user whose data is meant.")]
 NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace whose data is meant.")]
+TimezoneQuery = Annotated[
+    str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`; the user's when not given.")
+]
 ModelQuery = Annotated[str | None, Query(max_length=256, description="The model whose context window counts; any name.")]
 WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
 OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]

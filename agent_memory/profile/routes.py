@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Body, Query, Response
 
-from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.profile.service import ProfileService
@@ -28,12 +28,14 @@ async def get_profile(
     q: Annotated[str | None, Query(description="Also search the user's memories for this.", max_length=10_000)] = None,
     limit: Limit = 20,
     as_of: Annotated[datetime | None, Query(description="The profile as it was at this time, with its zone; now when not given.")] = None,
+    timezone: TimezoneQuery = None,
 ) -> Response:
     """What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of slots.
 
     What was said on three different days within fourteen is stable until nobody has said it for 180 days.
     """
-    return ModelResponse(await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of))
+    profile = await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of, timezone=timezone)
+    return ModelResponse(profile)
 
 
 @router.get("/v1/profile/moves", operation_id="list_profile_moves_v1_profile_moves_get", response_model=ProfileMoves, responses=errors(400))

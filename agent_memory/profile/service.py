@@ -18,6 +18,7 @@ from agent_memory.profile.history import ProfileHistory, classify
 from agent_memory.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
 from agent_memory.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.profile.store import ProfileOwner, ProfilePages, ProfileStore
+from agent_memory.sessions.strategies import read_zone
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
@@ -74,16 +75,21 @@ class ProfileService:
         query: str | None = None,
         limit: int = 20,
         as_of: datetime | None = None,
+        timezone: str | None = None,
     ) -> Profile:
-        """A user's profile: one round trip, and a search with `query`. Raises BadInput without a user, and Forbidden."""
+        """A user's profile: one round trip, and a search with `query`. With `as_of` or another zone than the user's it is made anew.
+
+        Raises BadInput without a user and for an unknown zone, and Forbidden.
+        """
         owner = self.owner(scope, user_id, namespace)
+        zone = None if timezone is None else read_zone(timezone, where="query")
         now = as_of or datetime.now(UTC)
-        if as_of is None:
+        if as_of is None and (zone is None or zone == await self._follower.zone_of(owner)):
             pages, own = await self._store.read_profile(owner, limit)
         else:
-            zone = await self._follower.zone_of(owner)
-            entries = await self._history.entries_at(scope, owner, as_of, zone, statements=self._statements)
-            pages, own = classify(entries, as_of, zone), await self._store.load_schema(owner.tenant, owner.namespace)
+            zone = zone or await self._follower.zone_of(owner)
+            entries = await self._history.entries_at(scope, owner, now, zone, statements=self._statements)
+            pages, own = classify(entries, now, zone), await self._store.load_schema(owner.tenant, owner.namespace)
         static, dynamic = shown_lists(pages, now, limit)
         profile = Profile(
             user_id=owner.user_id,

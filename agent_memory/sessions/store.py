@@ -83,8 +83,7 @@ class Journal:
 
     def without(self, blocks: ContextBlocks) -> Journal:
         """The journal as it is remembered: of its messages what stands outside of these blocks."""
-        before, waiting = [[_outside(stored, blocks) for stored in messages] for messages in (self.before, self.waiting)]
-        return replace(self, before=before, waiting=waiting)
+        return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +392,11 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
     one_owner_each(placed)
+
+
+def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
+    """The messages with what stands outside of these blocks: what is remembered of them, or told in a summary."""
+    return [_outside(stored, blocks) for stored in messages]
 
 
 def _outside(stored: StoredMessage, blocks: ContextBlocks) -> StoredMessage:

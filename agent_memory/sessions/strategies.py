@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import tzinfo
 from typing import Annotated, Any, Final
 
 from pydantic import Field, ValidationError
@@ -57,7 +58,12 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
 
 def check_zone(name: str | None, field_name: str) -> None:
     """Raises BadInput, with the name of the field, for a time zone that does not exist."""
+    read_zone(name, field_name)
+
+
+def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
+    """The time zone of a name; UTC for none. Raises BadInput as `check_zone`; `where` is the part of the request."""
     try:
-        zone_of(name)
+        return zone_of(name)
     except ValueError as error:
-        raise BadInput(str(error), field=field_name) from error
+        raise BadInput(str(error), field=field_name, where=where) from error

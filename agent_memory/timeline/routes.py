@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.timeline.service import TimelineService
@@ -35,14 +35,15 @@ async def get_timeline(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out so many of the first.")] = 0,
     as_of: AsOf = None,
     known_at: KnownAt = None,
+    timezone: TimezoneQuery = None,
 ) -> Response:
     """What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
 
-    An event is here that lasted into the days that are asked for, from `from` to `to`. Days are the user's.
+    An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the user's.
     """
     days = {"from": from_, "to": to}
     narrowed = {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
-    whose = {"user_id": user_id, "namespace": namespace, "as_of": as_of, "known_at": known_at}
+    whose = {"user_id": user_id, "namespace": namespace, "as_of": as_of, "known_at": known_at, "timezone": timezone}
     query = TimelineQuery.model_validate(days | narrowed | whose)
     return ModelResponse(await services[TimelineService].read(scope, query))
 

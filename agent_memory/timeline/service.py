@@ -12,6 +12,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.order_store import JobOrder, OrderStore
+from agent_memory.sessions.strategies import read_zone
 from agent_memory.timeline.events import facet
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import TimelineHistory, page_of
@@ -39,16 +40,20 @@ class TimelineService:
         self._statements = statements
 
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
-        """A user's events in order: one round trip for those of now. Raises BadInput without a user or for days in the wrong order, and
-        Forbidden."""
+        """A user's events in order: one round trip for those of now, in days of the user's zone.
+
+        Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
+        """
         owner = self.owner(scope, query.user_id, query.namespace)
         asked, now = _range(query), datetime.now(UTC)
         at = query.as_of or query.known_at
-        if at is None:
+        zone = None if query.timezone is None else read_zone(query.timezone, where="query")
+        if at is None and (zone is None or zone == await self._follower.zone_of(owner)):
             total, shown, summaries = await self._store.read_events(owner, asked)
         else:
-            zone = await self._follower.zone_of(owner)
-            entries = await self._history.entries_at(scope, owner, zone, query.as_of, query.known_at, statements=self._statements)
+            zone = zone or await self._follower.zone_of(owner)
+            as_of = now if at is None else query.as_of
+            entries = await self._history.entries_at(scope, owner, zone, as_of, query.known_at, statements=self._statements)
             (total, shown), summaries = page_of(entries, asked), {}
         events = _events(shown, (at or now).timestamp())
         periods = None if query.granularity is None else group_events(events, query.granularity, summaries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -48,6 +48,19 @@ def check_view(body: CreateSummaryViewRequest) -> None:
         raise UnsupportedRequest(f"{unknown[0][:100]} is no field to filter by: use {', '.join(FILTER_FIELDS)}", field="filters")
     for name, value in body.filters.items():
         _filter(FILTER_FIELDS[name], value, f"filters.{name}")
+
+
+def users_named(filters: Mapping[str, Any]) -> list[str]:
+    """The users that a view's filters name."""
+    return _texts(filters.get("user_id"))
+
+
+def _texts(value: object) -> list[str]:
+    """Every string of a filter's value."""
+    if isinstance(value, str):
+        return [value]
+    inner = cast("list[Any]", list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [])
+    return [text for item in inner for text in _texts(item)]
 
 
 def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:

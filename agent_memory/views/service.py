@@ -11,7 +11,7 @@ from agent_memory.core.scope import Scope, Work, carrying_out
 from agent_memory.core.settings import Settings
 from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.storage.erasures import ErasureGuard
-from agent_memory.views.filters import check_group, check_view
+from agent_memory.views.filters import check_group, check_view, users_named
 from agent_memory.views.store import ViewStore
 from agent_memory.views.summaries import ViewSummarizer
 from agent_memory_client.models import (
@@ -47,9 +47,12 @@ class ViewService:
         self._erasures = erasures
 
     async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
-        """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many."""
+        """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many, and
+        ErasureUnderWay while a user whom its filters name is erased: that ends views about the user."""
         _whole_tenant(writing(scope))
         check_view(body)
+        for user_id in users_named(body.filters):
+            await self._erasures.require_none(scope.tenant, None, user_id)
         if await self._store.count_views(scope) >= MAX_VIEWS:
             raise Conflict(f"there are {MAX_VIEWS} views already: delete some")
         view = SummaryView(id=made_id(), **body.model_dump())

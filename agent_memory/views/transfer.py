@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -12,7 +12,7 @@ from agent_memory.core.errors import BadInput, Forbidden
 from agent_memory.core.feature import ExportLine, Group, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.scope import Scope
-from agent_memory.views.filters import check_group, check_view
+from agent_memory.views.filters import check_group, check_view, users_named
 from agent_memory.views.service import MAX_VIEWS
 from agent_memory.views.store import Partition, ViewStore
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
@@ -78,7 +78,7 @@ class ViewTransfer:
         """Deletes views about the user, and summaries that may tell of the user; views kept up to date make those of the others again."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
-            if owner.namespace is None and owner.user_id in _texts(view.filters.get("user_id")):
+            if owner.namespace is None and owner.user_id in users_named(view.filters):
                 counts["views"] += int(await self._store.drop_view(scope, view.id))
                 continue
             stored = await self._store.load_partitions(scope, view.id)
@@ -105,11 +105,3 @@ def _may_tell_of(group: Mapping[str, str], owner: Owner) -> bool:
 
 def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
     return all(group.get(name, value) == value for name, value in memories._asdict().items())
-
-
-def _texts(value: object) -> list[str]:
-    """Every string of a filter's value."""
-    if isinstance(value, str):
-        return [value]
-    inner = cast("list[Any]", list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [])
-    return [text for item in inner for text in _texts(item)]

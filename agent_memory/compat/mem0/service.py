@@ -32,6 +32,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.search.filters import only_value
+from agent_memory.text.cleaning.context_blocks import context_blocks
 from agent_memory.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import (
     AppendMessagesRequest,
@@ -334,18 +335,19 @@ class Mem0Service:
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, and wait until it can be found by meaning."""
-        if not messages:
+        """Store what is said in each message as a memory, and wait until it can be found by meaning."""
+        texts = self._said_in(messages)
+        if not texts:
             return []
         annotations = request.annotations()
-        categories = await self._categories_of([message.content for message in messages], request)
+        categories = await self._categories_of(texts, request)
         try:
             body = CreateMemoryRecordRequest.model_validate(
                 {
                     "memories": [
                         {
                             "id": str(uuid4()),
-                            "text": message.content,
+                            "text": text,
                             "namespace": self._namespace,
                             "user_id": request.user_id,
                             "session_id": request.run_id,
@@ -353,7 +355,7 @@ class Mem0Service:
                             **annotations,
                             **({} if request.said is None else {"created_at": request.said}),
                         }
-                        for message, category in zip(messages, categories, strict=True)
+                        for text, category in zip(texts, categories, strict=True)
                     ],
                     "deduplicate": deduplicate,
                 }
@@ -365,6 +367,12 @@ class Mem0Service:
         marks = operations.memory_marks(scope, [record.id for record in body.memories])
         await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
+
+    def _said_in(self, messages: Sequence[Message]) -> list[str]:
+        """The texts of messages without the blocks that harnesses put into them; a message of nothing else says nothing."""
+        blocks = context_blocks(self._runtime.settings.longterm.context_tags)
+        pairs = [(message.content, blocks.outside(message.content)) for message in messages]
+        return [outside for content, outside in pairs if outside or outside == content]
 
     async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
         """Return for each text the nearest of the request's own categories. Raises NotSupported where a model names them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_memory.access.principals import writing
 from agent_memory.compat.supermemory.requests import BulkDelete, DocumentListing
-from agent_memory.compat.supermemory.service import SupermemoryService
+from agent_memory.compat.supermemory.service import KeepContext, SupermemoryService
 from agent_memory.core.errors import BadInput, Forbidden, NotFound
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.items.service import ItemService, owner_of
@@ -29,14 +29,22 @@ class ContainerService(SupermemoryService):
         times = {"createdAt": oldest[0]["createdAt"], "updatedAt": newest[0]["updatedAt"]}
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
-    async def set_context(self, tag: str | None, context: str | None) -> None:
-        """Keeps what helps to understand a container, where it is another than before. Raises BadInput without a container."""
+    async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
+        """Check what helps to understand a container; the result keeps it, where it is another than before.
+
+        It is kept when the request's documents are accepted. Raises BadInput without a container, and Forbidden.
+        """
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
-        rules = await service.get(scope, self._namespace, tag)
-        if rules.instructions != (context or None):
-            await service.put(scope, self._namespace, tag, rules.model_copy(update={"instructions": context or None}))
+        await service.get(scope, self._namespace, tag)
+
+        async def keep() -> None:
+            rules = await service.get(scope, self._namespace, tag)
+            if rules.instructions != (context or None):
+                await service.put(scope, self._namespace, tag, rules.model_copy(update={"instructions": context or None}))
+
+        return keep
 
     async def settings(self) -> dict[str, Any]:
         """The settings that were sent: those of the tenant, or of the only user that the caller reaches. Raises Forbidden."""

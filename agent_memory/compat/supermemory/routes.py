@@ -86,9 +86,8 @@ async def _body(request: Request) -> dict[str, Any]:
 
 async def _add(request: Request, service: ContainerService) -> Any:
     document = Document.model_validate(await _body(request))
-    if document.context:
-        await service.set_context(next(iter(document.tags()), None), document.context)
-    return await service.add(document)
+    keep = await service.prepare_context(next(iter(document.tags()), None), document.context) if document.context else None
+    return await service.add(document, keep)
 
 
 async def _add_batch(request: Request, service: ContainerService) -> Any:
@@ -97,9 +96,8 @@ async def _add_batch(request: Request, service: ContainerService) -> Any:
     if tag is not None and isinstance(body.get("documents"), list):
         body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
     batch = DocumentBatch.model_validate(body)
-    for name, context in batch.contexts().items():
-        await service.set_context(name, context)
-    answer = await service.add_batch(batch)
+    contexts = {name: await service.prepare_context(name, context) for name, context in batch.contexts().items()}
+    answer = await service.add_batch(batch, contexts)
     return answer if tag is None else {"results": answer["results"], "count": answer["success"], "failed": answer["failed"]}
 
 
@@ -149,9 +147,8 @@ def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
 
 async def _change(request: Request, service: ContainerService) -> Any:
     changes = DocumentChanges.model_validate(await read_object(request))
-    if changes.supporting_context:
-        await service.set_context(_tag(request), changes.supporting_context)
-    return await service.change(_name(request), changes, _tag(request))
+    keep = await service.prepare_context(_tag(request), changes.supporting_context) if changes.supporting_context else None
+    return await service.change(_name(request), changes, _tag(request), keep)
 
 
 async def _container(request: Request, service: ContainerService) -> Any:
@@ -161,7 +158,7 @@ async def _container(request: Request, service: ContainerService) -> Any:
 async def _change_container(request: Request, service: ContainerService) -> Any:
     changes, tag = ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
     await service.container(tag)
-    await service.set_context(tag, changes.supporting_context)
+    await (await service.prepare_context(tag, changes.supporting_context))()
     return await service.container(tag)
 
 

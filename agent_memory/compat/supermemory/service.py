@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -49,6 +49,10 @@ _TRIES = 16
 _MOST_PAGES = 1_000
 
 
+KeepContext: TypeAlias = Callable[[], Awaitable[None]]
+"""Keeps what helps to understand a container."""
+
+
 class SupermemoryService(MemoryOperations):
     """What Supermemory's API does, for the caller of one request. Raises Forbidden when the caller does not reach its namespace.
 
@@ -56,14 +60,22 @@ class SupermemoryService(MemoryOperations):
     the user.
     """
 
-    async def add(self, document: Document) -> dict[str, Any]:
+    async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
         """Take a document in; what it says is remembered in the background.
 
         What comes under a known `customId` of the same container is added to that document, or replaces it if it is another version of the
         whole. Done twice, the second time changes nothing.
         """
         ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
-        return await self._write(ref, document, known=document.custom_id is not None)
+        return await self._accepted(ref, await self._write(ref, document, known=document.custom_id is not None), keep_context)
+
+    async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
+        """Keep what helps to understand a document that was written, and then begin with what it says."""
+        if keep_context is not None:
+            await keep_context()
+        if answer["status"] == "queued":
+            await self._services[OperationService].hasten_session(writing(self._scope), ref)
+        return answer
 
     async def _write(
         self, ref: SessionRef, document: Document, *, known: bool = True, replaces: bool = False, message_id: str | None = None
@@ -105,7 +117,6 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(scope, ref.session_id, body, if_match=version, anew=begins_anew)
         if begins_anew:
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
-        await self._services[OperationService].hasten_session(scope, ref)
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
@@ -128,14 +139,18 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(scope, ref.session_id, body)
         return {**answer, "status": "queued"}
 
-    async def add_batch(self, batch: DocumentBatch) -> dict[str, Any]:
-        """Takes documents in one after the other; those that do not fit are told and do not hinder the others."""
+    async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
+        """Takes documents in one after the other; those that do not fit are told and do not hinder the others.
+
+        `contexts` keep what helps to understand a container, by its tag, once a document of it is accepted.
+        """
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
             try:
                 values = {"content": item} if isinstance(item, str) else item
-                results.append(await self.add(Document.model_validate({**shared, **values})))
+                document = Document.model_validate({**shared, **values})
+                results.append(await self.add(document, contexts.get(next(iter(document.tags()), ""))))
             except ValidationError as error:
                 results.append({"id": "", "status": "error", "error": bad_input(error).message})
             except Unavailable:
@@ -161,7 +176,9 @@ class SupermemoryService(MemoryOperations):
         session = await self._session(name, user)
         return [chunk_answer(message.id, number, message.content, message.created_at) for number, message in enumerate(session.messages)]
 
-    async def change(self, name: str, changes: DocumentChanges, user: str | None = None) -> dict[str, Any]:
+    async def change(
+        self, name: str, changes: DocumentChanges, user: str | None = None, keep_context: KeepContext | None = None
+    ) -> dict[str, Any]:
         """Replace a document's text, metadata, id or tags. Raises NotFound.
 
         A document that moves is written at its new place first; a move that is refused leaves it where it is.
@@ -179,8 +196,8 @@ class SupermemoryService(MemoryOperations):
         )
         source, target = _ref_of(session), self._ref(document.custom_id or name, next(iter(tags), None))
         if source == target:
-            return await self._write(target, document, replaces=True)
-        answer = await self._write(target, document, message_id=session.messages[-1].id)
+            return await self._accepted(target, await self._write(target, document, replaces=True), keep_context)
+        answer = await self._accepted(target, await self._write(target, document, message_id=session.messages[-1].id), keep_context)
         await self._remove(source)
         return answer
 

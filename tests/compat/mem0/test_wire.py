@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
@@ -323,3 +324,26 @@ async def test_deleting_what_any_user_has_spares_what_nobody_has(api: httpx.Asyn
     ours = {"namespace": "mem0", "user_id": ""}
     assert len((await call(api, "GET", f"/v1/working-memory/{run}", **ours))["messages"]) == 2
     assert (await api.get(f"/v1/working-memory/{run}", params={"namespace": "mem0", "user_id": user})).status_code == 404
+
+
+async def test_a_message_is_stored_without_the_blocks_of_a_harness(api: httpx.AsyncClient, user: str) -> None:
+    await stored(api, "<system-reminder>Use jazz words</system-reminder>I keep bees", user_id=user)
+    body = {"messages": [{"role": "user", "content": "<system-reminder>x</system-reminder>"}], "infer": False, "user_id": user}
+    assert (await call(api, "POST", "/v3/memories/add/", body))["results"] == []
+    assert await listed(api, {"user_id": user}) == ["I keep bees"]
+
+
+async def test_what_is_added_straight_after_delete_all_lives(api: httpx.AsyncClient) -> None:
+    async def deleted_and_added(user: str) -> None:
+        await stored(api, "I keep bees", user_id=user)
+        await call(api, "DELETE", "/v1/memories/", user_id=user)
+        await stored(api, "I keep hens", user_id=user)
+        said = {"messages": [{"role": "user", "content": "I bake bread"}], "user_id": user}
+        await call(api, "POST", "/v3/memories/add/", said)
+
+        async def only_new() -> bool:
+            return await listed(api, {"user_id": user}) == ["I bake bread", "I keep hens"]
+
+        await wait_until(only_new, f"what {user} said after the deletion")
+
+    await asyncio.gather(*(deleted_and_added(f"gone-{uuid4().hex[:8]}") for _ in range(5)))

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from agent_memory.compat.supermemory import service
-from agent_memory.core.errors import RedisUnavailable
+from agent_memory.core.errors import Conflict, RedisUnavailable
 from agent_memory.core.scope import Principal, Role
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
@@ -181,3 +181,33 @@ async def test_versions_of_a_document_that_come_at_once_leave_one_of_them(contai
     document = await c.document(c.ada)
     assert document in texts
     assert await c.memories(c.ada) == [document]
+
+
+@pytest.mark.parametrize("kind", ["document", "batch", "change"])
+async def test_a_refused_document_leaves_the_context_of_its_container(containers: Containers, kind: str) -> None:
+    c = containers
+    await c.add(LINES, c.ada, entityContext="Ada's garden")
+    new = {"content": "Something else", "entityContext": "Nobody's garden", "containerTag": c.ada}
+    method, path, body = {
+        "document": ("POST", "/v3/documents", new),
+        "batch": ("POST", "/v3/documents/batch", {"documents": [new]}),
+        "change": ("PATCH", f"/ns/{c.ada}/document/{c.name}", {"content": "New", "supportingContext": "Nobody's garden"}),
+    }[kind]
+    with patch.object(SessionService, "append", side_effect=Conflict("refused")):
+        refused = await c.call(method, path, body)
+    assert refused.status_code == 409 or refused.json()["failed"] == 1, refused.text
+    assert (await c.call("GET", f"/ns/{c.ada}")).json()["supportingContext"] == "Ada's garden"
+    assert (await c.call(method, path, body)).status_code == 200
+    assert (await c.call("GET", f"/ns/{c.ada}")).json()["supportingContext"] == "Nobody's garden"
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+async def test_what_is_added_straight_after_a_delete_lives(containers: Containers, bulk: bool) -> None:
+    c = containers
+    for turn in range(5):
+        await c.add(LINES, c.ada)
+        path = "/v3/documents/bulk" if bulk else f"/v3/documents/{c.name}"
+        assert (await c.call("DELETE", path, {"ids": [c.name]} if bulk else None)).status_code in (200, 204)
+        await c.add(f"I keep {turn} hens", c.ada)
+        assert (await c.document(c.ada), await c.memories(c.ada)) == (f"I keep {turn} hens", [f"I keep {turn} hens"])
+        await c.call("DELETE", f"/v3/documents/{c.name}")

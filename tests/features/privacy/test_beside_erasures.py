@@ -155,7 +155,9 @@ def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str,
             ("PUT", "/v1/blocks/new", {"params": where, "json": {"value": SIGN}}),
             ("POST", "/v1/procedures", {"json": {"when_to_use": f"A new {SIGN}", "steps": ["Play"], **where}}),
             ("POST", "/v1/tools/memory", {"json": {"tool": "play", "arguments": {}, **where}}),
+            ("POST", "/v1/auth/tokens", {"json": {"description": SIGN, "agents": [agent, "another"]}}),
         ]
+    about = {"source": "long_term", "group_by": ["user_id"], "filters": {"user_id": {"any": [user, "another"]}}}
     return [
         ("POST", f"/v1/working-memory/{session}/messages", {"json": messages}),
         ("PUT", f"/v1/working-memory/{session}-new", {"json": messages}),
@@ -167,6 +169,8 @@ def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str,
         ("POST", "/v1/tools/memory", {"json": {"tool": "play", "arguments": {}, **where}}),
         ("PUT", "/v1/items", {"params": where, "json": {"path": ["new"], "key": "k", "value": {"what": SIGN}}}),
         ("PUT", "/v1/extraction-rules", {"params": where, "json": {"instructions": SIGN}}),
+        ("POST", "/v1/summary-views", {"json": {"name": SIGN, **about}}),
+        ("POST", "/v1/auth/tokens", {"json": {"description": SIGN, "users": [user, "another"]}}),
     ]
 
 

@@ -6,11 +6,17 @@ import time
 
 import pytest
 
+from agent_memory.core.scope import SessionRef
+from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
 from agent_memory.text.cleaning.context_blocks import ContextBlocks
-from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, SearchRequest
+from agent_memory_client.models import AppendMessagesRequest, CreateMemoryRecordRequest, MemoryPromptRequest, SearchRequest
+from agent_memory_worker.sessions.summarize import summarize_session
+from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 
 BLOCKS = ContextBlocks("system-reminder,relevant-memories")
@@ -77,3 +83,26 @@ async def test_an_operator_names_the_tags(make_rig: MakeRig) -> None:
         await append(rig, f"<my_context>{JAZZ}</my_context> {FACT}", "<system-reminder>I live in Oslo.</system-reminder>")
         await rig.work()
         assert await texts(rig) == sorted([FACT, "<system-reminder>I live in Oslo.</system-reminder>"])
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_a_summary_does_not_repeat_a_block(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, with_model: bool) -> None:
+    async with make_rig(chat if with_model else None) as rig:
+        said = [
+            f"<system-reminder>The pin of the {n}. door is secret{n}</system-reminder>I painted the {n}. door green." for n in range(60)
+        ]
+        await rig.append("s", *said, context_window_max=1000)
+        assert await summarize_session(rig.rt, rig.sid(SessionRef("s")))
+        state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s"))
+        assert state is not None
+        assert "door green" in (state.context or "")
+        assert "secret" not in (state.context or "")
+        assert "secret" not in str(lookalike.bodies("chat"))
+
+
+async def test_a_memory_that_a_caller_states_keeps_its_text(rig: Rig) -> None:
+    stated = f"<system-reminder>{JAZZ}</system-reminder> {FACT}"
+    body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": "m", "user_id": "ana", "text": stated}]})
+    await rig.rt[MemoryService].create(SCOPE, body)
+    await rig.work()
+    assert await texts(rig) == [stated]

@@ -108,3 +108,27 @@ async def test_an_import_makes_the_timeline_again_and_an_erasure_takes_it(server
     assert (await timeline_of(client, "ada")).total == 2
     await client.timeline.rebuild("ada")
     assert (await timeline_of(client, "ada")).total == 2
+
+
+async def test_a_request_names_the_zone_of_its_days(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    """Late in the evening in UTC it is the next day in Berlin."""
+    url, client, _ = server
+    late = {"id": "late", "user_id": "zoe", "text": "Zoe moved to Porto", "event_date": "2026-03-08T23:30:00Z", "memory_type": "episodic"}
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+        assert (await http.post("/v1/long-term-memory/", json={"memories": [late]})).status_code == 200
+
+        async def days(**query: str) -> list[str]:
+            answer = (await http.get("/v1/timeline", params={"user_id": "zoe", **query})).json()
+            return [event["start"] for event in answer["events"]]
+
+        async def followed() -> bool:
+            return len(await days()) == 1
+
+        await wait_until(followed, "the timeline follows")
+        assert await days() == await days(timezone="UTC") == ["2026-03-08"]
+        assert await days(timezone="Europe/Berlin") == await days(timezone="Europe/Berlin", **{"from": "2026-03-09"}) == ["2026-03-09"]
+        for path in ("/v1/timeline", "/v1/profile"):
+            refused = await http.get(path, params={"user_id": "zoe", "timezone": "Europe/Atlantis"})
+            assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", "timezone"])
+    found = await client.timeline.get("zoe", which=TimelineQuery(timezone="Europe/Berlin"))
+    assert [event.start for event in found.events] == [date(2026, 3, 9)]

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
@@ -16,7 +17,8 @@ from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
 from agent_memory.sessions.service import fitting
-from agent_memory.sessions.store import SessionStore
+from agent_memory.sessions.store import SessionStore, outside_blocks
+from agent_memory.text.cleaning.context_blocks import context_blocks
 from agent_memory.text.data_fences import PromptMessage
 from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
 from agent_memory.text.injection import suspicion
@@ -54,15 +56,19 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         leaving = state.messages[: len(state.messages) - len(stay)]
         if not leaving:
             return False  # One message alone is larger than the window: there is nothing to drop.
+        told = await aside(
+            partial(outside_blocks, leaving, context_blocks(runtime.settings.longterm.context_tags)),
+            sum(len(stored.message.content) for stored in leaving),
+        )
         budget = summary_tokens(window)
         chat = None if plainly else runtime[TenantModels].chat(tenant)
-        telling = _model_summary(runtime, chat, state, leaving, budget) if chat else _sentence_summary(runtime, state, leaving, budget)
+        telling = _model_summary(runtime, chat, state, told, budget) if chat else _sentence_summary(runtime, state, told, budget)
         try:
             summary = await telling
         except ContextExceeded as error:
             # What has no room in the model's context never will: the session is not held up by it.
             log.warning("a session is summarized without the language model: %s", error)
-            summary = await _sentence_summary(runtime, state, leaving, budget)
+            summary = await _sentence_summary(runtime, state, told, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")

@@ -132,6 +132,8 @@ class TimelineQuery(TimelineDays):
     """The timeline as it was at this time; now when not given."""
     known_at: datetime | None = None
     """By what was known at this time."""
+    timezone: Annotated[str, Field(max_length=64)] | None = None
+    """The time zone of the days, such as `Europe/Berlin`; the user's when not given."""
 
 
 class TimelineInPrompt(BaseModel):

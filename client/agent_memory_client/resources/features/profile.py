@@ -28,10 +28,13 @@ class Profiles(Resource):
         q: str | None = None,
         limit: int = 20,
         as_of: datetime | None = None,
+        timezone: str | None = None,
     ) -> Profile:
         """A user's profile: `static`, `dynamic`, `slots`, and with `q` the memories that fit it."""
         moment = None if as_of is None else as_of.isoformat()
-        return await self._read(Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment)))
+        return await self._read(
+            Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment, timezone=timezone))
+        )
 
     async def moves(self, user_id: str, namespace: str | None = None, limit: int = 100) -> ProfileMoves:
         """When memories came into the profile, became stable, fell back and went; the newest first."""
