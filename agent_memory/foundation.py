@@ -116,6 +116,7 @@ async def open_foundation(
     bucket_redis: BucketRedis,
     keys: Keys,
     models: Models,
+    embedder: Embedder,
     spec: VectorSpec,
     schemas: Mapping[str, IndexSchema],
     file: StoreFile | None,
@@ -139,7 +140,7 @@ async def open_foundation(
         if watch.intact and begin:
             await _make_indexes(keys, schemas.values(), unguarded)
         if settings.models.embeds_latin_only and begin:
-            log.info("%s embeds texts: %s", models.embedder.model, LATIN_ONLY)
+            log.info("%s embeds texts: %s", embedder.model, LATIN_ONLY)
         watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
         connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
@@ -163,7 +164,7 @@ async def open_foundation(
             spec=spec,
             schemas=schemas,
             ids=ids,
-            embedder=models.embedder,
+            embedder=embedder,
             chat=models.chat,
             reranker=models.reranker,
             counter=models.counter,

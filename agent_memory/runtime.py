@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from redisvl.schema import IndexSchema
 
@@ -18,16 +19,22 @@ from agent_memory.core.settings import Settings
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.features import FEATURES
 from agent_memory.foundation import Foundation, open_foundation, prepare_bucket
+from agent_memory.llm.local.weights import PACKAGES
+from agent_memory.llm.profiles import profile_of
 from agent_memory.llm.providers import open_models
 from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory.recall.service import RecallService
-from agent_memory.storage.cluster import Bucket, following, locate_buckets
-from agent_memory.storage.connection import shown_url
+from agent_memory.storage.cluster import Bucket, BucketRedis, following, locate_buckets
+from agent_memory.storage.connection import redis_errors, shown_url
+from agent_memory.storage.embedding_means import EmbeddingMeans
 from agent_memory.storage.keyspace import Keys, bucket_of
 from agent_memory.storage.outbox import Backlog, sum_backlogs
 from agent_memory.storage.search.indexes import VectorSpec, shared_schemas
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import Problem
+
+log = logging.getLogger(__name__)
 
 # About 1.5 kB each at 384 dimensions.
 _CACHED_VECTORS = 20_000
@@ -130,21 +137,27 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     async with AsyncExitStack() as stack:
         bucket_redises = await locate_buckets(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
+        settings = await _with_stores_model(settings, bucket_redises[0], buckets[0])
         models = await open_models(settings)
         stack.push_async_callback(models.close)
-        shared = replace(models, embedder=CachingEmbedder(models.embedder, entries=_CACHED_VECTORS))
+        profile = profile_of(models.embedder.model)
+        embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=_CACHED_VECTORS), profile)
+        stack.push_async_callback(embedder.close)
         longterm = settings.longterm
-        spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
+        spec = VectorSpec(
+            models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type, profile.digest
+        )
         # The first says whether the number of buckets is right, before anything is made.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
             _open_features(
                 await stack.enter_async_context(
-                    open_foundation(settings, bucket_redis, keys, shared, spec, _schemas(keys, spec), file, begin=begin)
+                    open_foundation(settings, bucket_redis, keys, models, embedder, spec, _schemas(keys, spec), file, begin=begin)
                 )
             )
             for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)
         ]
+        embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))
         if home.bucket_redis.clustered:
             movable = [
                 Bucket(keys, bucket_redis, partial(prepare_bucket, settings, keys, _schemas(keys, spec).values()))
@@ -152,6 +165,29 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
             ]
             await stack.enter_async_context(following(movable, command_timeout=timeout))
         yield replace(home, others=tuple(others)) if others else home
+
+
+async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
+    """Return the settings with the local model that the store was made with, unless LOCAL_MODEL names one.
+
+    Raises RedisUnavailable.
+    """
+    models = settings.models
+    if models.use_openai_embeddings or "local_model" in models.model_fields_set:
+        return settings
+    client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)
+    try:
+        with redis_errors():
+            kept = cast("bytes | None", await client.hget(keys.config, "model"))
+    finally:
+        await client.aclose()
+    model = models.local_model if kept is None else kept.decode()
+    if model == models.local_model or model not in PACKAGES:
+        return settings
+    log.warning(
+        "this store was made with %s, which it keeps; LOCAL_MODEL=%s changes it and embeds all memories again", model, models.local_model
+    )
+    return settings.model_copy(update={"models": models.model_copy(update={"local_model": model})})
 
 
 def _open_features(foundation: Foundation) -> Runtime:

@@ -1,4 +1,4 @@
-"""Measure where right matches and noise lie among the similarities of a server's embedding model: the numbers of `llm/score_scales.py`.
+"""Measure where right matches and noise lie among the similarities of a server's embedding model: the numbers of `llm/profiles.py`.
 
     COMPAT_APIS=supermemory agent-memory serve --port 8301 --data-dir EMPTY &
     python scripts/score_scale.py --base-url http://127.0.0.1:8301 conversations.json ...
@@ -21,8 +21,7 @@ import httpx
 import numpy as np
 
 from agent_memory.compat.supermemory.answers import raw_similarity
-from agent_memory.llm.local.weights import PACKAGED_NAME
-from agent_memory.llm.score_scales import scale_of
+from agent_memory.llm.profiles import profile_of
 from agent_memory_client.models import MemoryRecordResult
 
 PARTS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -89,14 +88,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--base-url", default="http://127.0.0.1:8000")
-    parser.add_argument("--model", default=PACKAGED_NAME, help="the server's embedding model, whose scale is shown as well")
+    parser.add_argument("--model", default="multilingual-e5-small", help="the server's embedding model, whose scale is shown as well")
     parser.add_argument("--questions", type=int, default=120, help="of each file, about so many")
     options = parser.parse_args()
     with httpx.Client(base_url=options.base_url, timeout=60) as client:
         for path in options.files:
             for name, values in zip(("right", "noise"), measure(client, path, options.questions), strict=True):
                 shown = " ".join(f"{part:.0%} {value:.2f}" for part, value in zip(PARTS, np.quantile(values or [0], PARTS), strict=True))
-                scores = [scale_of(options.model).score(value) for value in values] or [0.0]
+                scores = [profile_of(options.model).scale.score(value) for value in values] or [0.0]
                 match, noise = sum(score >= 0.6 for score in scores) / len(scores), sum(score < 0.5 for score in scores) / len(scores)
                 print(f"{path.stem} {name} {len(values)}: {shown}; 0.6 or more {match:.0%}, below 0.5 {noise:.0%}", flush=True)
 

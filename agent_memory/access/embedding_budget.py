@@ -9,15 +9,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from agent_memory.access.limit_store import TokensSpent
 from agent_memory.core.deferred_writes import DeferredWrite
 from agent_memory.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.core.metrics import LIMITED
 from agent_memory.core.settings import LimitSettings
-from agent_memory.llm.base import Embedder, Vectors
-from agent_memory.llm.wrappers.base import EmbedderWrapper
+from agent_memory.llm.base import Embedder, TextRole, Vectors
 
 # What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
 _FRESH_SECONDS = 5.0
@@ -31,13 +30,6 @@ class SpendStore(Protocol):
     """Where tokens are counted: `storage.limits.LimitStore`."""
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent: ...
-
-
-@runtime_checkable
-class CacheAwareEmbedder(Embedder, Protocol):
-    """An embedder that knows which texts it must ask its model for."""
-
-    def missing(self, texts: Sequence[str]) -> list[str]: ...
 
 
 @dataclass(slots=True)
@@ -66,7 +58,6 @@ class EmbeddingBudget:
         self._settings = settings
         self._store = store
         self._embedder = embedder
-        self._missing = embedder.missing if isinstance(embedder, CacheAwareEmbedder) else _all_of
         self._limited = paid and settings.limits_any("model_tokens_per_day")
         self._clock = clock
         self._days: dict[str, _TenantDay] = {}
@@ -79,7 +70,7 @@ class EmbeddingBudget:
 
     def metered_embedder(self, tenant: str) -> Embedder:
         """The embedder as this tenant may use it: itself when the tenant has no limit."""
-        return _MeteredEmbedder(self._embedder, self, tenant, self._missing) if self.limits(tenant) else self._embedder
+        return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
         """Raises BudgetSpent when nothing is left of today's tokens. Asks Redis for the first of a day only; RedisUnavailable."""
@@ -137,27 +128,32 @@ class EmbeddingBudget:
         self._later.soon()
 
 
-def _all_of(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
-
-
-class _MeteredEmbedder(EmbedderWrapper):
+class _MeteredEmbedder:
     """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
 
-    def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str, missing: Callable[[Sequence[str]], list[str]]) -> None:
-        super().__init__(inner)
-        self._missing = missing
+    def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
+        self._inner = inner
         self._budget = budget
         self._tenant = tenant
 
-    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._inner.model
+
+    @property
+    def dimensions(self) -> int:
+        """The length of the vectors."""
+        return self._inner.dimensions
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
-        missing = self._missing(texts)
+        missing = self._inner.missing(texts, role=role)
         if not missing:
-            return await self._inner.embed(texts, timeout=timeout)
+            return await self._inner.embed(texts, role=role, timeout=timeout)
         await self._budget.check(self._tenant)
         try:
-            vectors = await self._inner.embed(texts, timeout=timeout)
+            vectors = await self._inner.embed(texts, role=role, timeout=timeout)
         except ModelUnavailable:
             raise
         except AgentMemoryError:
@@ -165,3 +161,14 @@ class _MeteredEmbedder(EmbedderWrapper):
             raise
         self._budget.note(self._tenant, missing)
         return vectors
+
+    def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
+        """See Embedder.missing."""
+        return self._inner.missing(texts, role=role)
+
+    async def adopt(self, rows: Vectors) -> Vectors:
+        """See Embedder.adopt."""
+        return await self._inner.adopt(rows)
+
+    async def close(self) -> None:
+        """Do nothing: the model is not this tenant's alone."""

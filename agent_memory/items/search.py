@@ -20,7 +20,8 @@ from agent_memory.items.filters import matches_filter
 from agent_memory.items.search_index import item_index_name
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
 from agent_memory.items.texts import item_text
-from agent_memory.llm.score_scales import raised
+from agent_memory.llm.base import TextRole
+from agent_memory.llm.profiles import raised
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.list_replies import SearchReader
@@ -64,7 +65,7 @@ class ItemSearch:
         that part alone for what has no vector. As much of a query as of any other (MAX_QUERY_BYTES) is read. Raises Forbidden.
         """
         query = query[: self._query_characters]
-        vector = next(iter(await self._vectors(scope, [query])), None)
+        vector = next(iter(await self._vectors(scope, [query], "query")), None)
         terms = query_terms(query)
         end = wanted.offset + wanted.limit
         if wanted.filter:
@@ -91,10 +92,10 @@ class ItemSearch:
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
-    async def _vectors(self, scope: Scope, texts: Sequence[str]) -> list[Vector]:
+    async def _vectors(self, scope: Scope, texts: Sequence[str], role: TextRole) -> list[Vector]:
         """The vectors of texts; none when no model answers."""
         try:
-            return list(await self._models.embedder(scope.tenant).embed(texts, timeout=self._timeout))
+            return list(await self._models.embedder(scope.tenant).embed(texts, role=role, timeout=self._timeout))
         except (ModelUnavailable, ModelAnswerInvalid, BudgetSpent) as error:
             log.warning("a search for items goes by words alone: %s", error)
             return []
@@ -103,7 +104,7 @@ class ItemSearch:
         """Items with the vectors of a few that no worker has embedded yet: a program searches for what it has just put."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
-        vectors = await self._vectors(scope, texts) if new else []
+        vectors = await self._vectors(scope, texts, "document") if new else []
         known = {item.iid: vector for item, vector in zip(new, vectors, strict=False)}
         return [replace(item, vector=known.get(item.iid, item.vector)) for item in items] if known else list(items)
 

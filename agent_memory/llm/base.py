@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,13 @@ class ChatMessage:
     content: str
 
 
+TextRole = Literal["query", "document"]
+"""Whether a text asks or is found: models that learned to search want to be told."""
+
+
 @runtime_checkable
-class Embedder(Protocol):
-    """Turns texts into unit vectors.
+class EmbeddingModel(Protocol):
+    """Turns texts into unit vectors, as the model gives them.
 
     `model` names the model, `dimensions` is the length of its vectors.
     """
@@ -43,6 +47,30 @@ class Embedder(Protocol):
         Raises ModelUnavailable when the server is away or `timeout` seconds are over, and ModelAnswerInvalid
         for an answer with a wrong count, a wrong dimension, NaN or a zero vector.
         """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors whose cosines mean the same for every model: see `llm/profiles.py`."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
+        """See EmbeddingModel.embed. Texts of one role are compared with each other, queries with documents."""
+        ...
+
+    def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
+        """Return the texts that the model must be asked for, each once: those that are neither remembered nor on their way."""
+        ...
+
+    async def adopt(self, rows: Vectors) -> Vectors:
+        """Return vectors that the model gave elsewhere, without a prefix, as `embed` gives them. Raises as `embed`."""
         ...
 
     async def close(self) -> None: ...

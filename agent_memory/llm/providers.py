@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import ModelSettings, Settings
-from agent_memory.llm.base import ChatModel, Embedder, Reranker
+from agent_memory.llm.base import ChatModel, EmbeddingModel, Reranker
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.llm.wrappers.redacting import RedactingChat, RedactingEmbedder
@@ -16,7 +16,7 @@ from agent_memory.llm.wrappers.redacting import RedactingChat, RedactingEmbedder
 class Models:
     """The models of a process. `chat` is None when no model server is configured; `description` is one line, without secrets."""
 
-    embedder: Embedder
+    embedder: EmbeddingModel
     chat: ChatModel | None
     counter: TokenCounter
     description: str
@@ -73,7 +73,7 @@ async def _open_models(settings: Settings) -> Models:
     return Models(RedactingEmbedder(remote) if discreet else remote, guarded_chat, counter, f"{where}; {about_chat}")
 
 
-def _local(embedder: Embedder) -> str:
+def _local(embedder: EmbeddingModel) -> str:
     return f"{embedder.model} (local, {embedder.dimensions} dimensions)"
 
 

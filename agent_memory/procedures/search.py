@@ -127,6 +127,7 @@ class ProcedureSearch:
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
         """A situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
+        # A situation is of the same kind as what a procedure is for: none of them asks.
         vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
         return Situation(query_terms(text), vectors[0])
 

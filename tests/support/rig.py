@@ -17,7 +17,7 @@ from agent_memory.core.errors import ModelUnavailable
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings, load_settings
 from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
+from agent_memory.llm.base import ChatModel, EmbeddingModel, Reranker, Vectors
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.llm.wrappers.base import EmbedderWrapper
@@ -38,7 +38,7 @@ SCOPE: Scope = scope_of_work("default")
 class SharedEmbedder(EmbedderWrapper):
     """The session's embedder, which one runtime's end does not close; `away` lets it fail as a model server that is down."""
 
-    def __init__(self, inner: Embedder) -> None:
+    def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
         self.away = False
 
@@ -147,7 +147,7 @@ MakeRig = Callable[..., AbstractAsyncContextManager[Rig]]
 @asynccontextmanager
 async def open_rig(
     redis_url: str,
-    embedder: Embedder,
+    embedder: EmbeddingModel,
     counter: TokenCounter,
     chat: ChatModel | None,
     reranker: Reranker | None = None,

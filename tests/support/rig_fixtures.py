@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.settings import load_settings, variables
-from agent_memory.llm.base import Reranker
+from agent_memory.llm.base import EmbeddingModel, Reranker
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.tokens import TokenCounter
@@ -35,8 +35,10 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeRig:
     """Opens runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
 
-    def make(chat: OpenAIChat | None = None, reranker: Reranker | None = None, **overrides: Any) -> AbstractAsyncContextManager[Rig]:
-        return open_rig(redis_url, local, counter, chat, reranker, **overrides)
+    def make(
+        chat: OpenAIChat | None = None, reranker: Reranker | None = None, embedder: EmbeddingModel | None = None, **overrides: Any
+    ) -> AbstractAsyncContextManager[Rig]:
+        return open_rig(redis_url, embedder or local, counter, chat, reranker, **overrides)
 
     return make
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agent_memory.core.settings import Settings
 from agent_memory.llm import providers, tokens
-from agent_memory.llm.base import Embedder, Vectors
+from agent_memory.llm.base import EmbeddingModel, Vectors
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.wrappers.base import EmbedderWrapper
 
@@ -27,7 +27,7 @@ class _Shared(EmbedderWrapper):
     """What a runtime is handed: the end of the runtime does not close the model."""
 
     @classmethod
-    async def open(cls, settings: Settings) -> Embedder:
+    async def open(cls, settings: Settings) -> EmbeddingModel:
         return cls(await shared_embedder(settings))
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:

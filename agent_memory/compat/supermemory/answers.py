@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_memory.compat.supermemory.documents import content_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
-from agent_memory.llm.score_scales import raised
+from agent_memory.llm.profiles import raised
 from agent_memory.text.normalization import ABOUT_USER, QUESTION
 from agent_memory.text.terms import query_terms, terms
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
@@ -40,7 +40,7 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """How well a hit fits, on the scale of the hosted product: see `llm/score_scales.py`."""
+    """How well a hit fits, on the scale of the hosted product: see `llm/profiles.py`."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 

@@ -14,7 +14,7 @@ from agent_memory.compat.supermemory.requests import MAX_PAGE, ChangedMemory, Do
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.score_scales import scale_of
+from agent_memory.llm.profiles import profile_of
 from agent_memory.llm.threads import aside
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
@@ -56,7 +56,7 @@ class MemoryOperations:
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
         self._extracts = runtime.extracts
-        self._scale = scale_of(runtime.embedder.model)
+        self._scale = profile_of(runtime.embedder.model).scale
         self._namespace = runtime.settings.compat.namespace_of("supermemory")
         self._scope = within_namespace(scope, self._namespace)
 

@@ -48,9 +48,9 @@ class ModelSettings(Group):
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
     max_concurrent_calls: int = internal(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
     local_model: str = setting(
-        "all-MiniLM-L6-v2",
+        "multilingual-e5-small",
         "LOCAL_MODEL",
-        meaning="the local sentence encoder: `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory with another",
+        meaning="the local sentence encoder: `multilingual-e5-small`, `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory",
         min_length=1,
     )
     local_threads: ClassVar[int] = 1

@@ -15,7 +15,7 @@ from agent_memory.llm.base import Vectors
 from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
 from agent_memory.llm.local.weights import read_json, read_weights, round_weights
 
-GRAPH_FILES: dict[Precision, str] = {"int8": "minilm-int8.onnx", "fp32": "minilm.onnx"}  # in llm/data/
+_GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 
 class BertEncoder:
@@ -54,7 +54,7 @@ class BertEncoder:
             tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
             tokenizer.enable_truncation(min(max_tokens, shape.positions))
             tokenizer.no_padding()
-            return cls(name, shape, tokenizer, _session(runtime, graph, weights, threads), weights)
+            return cls(name, shape, tokenizer, start_session(runtime, graph, weights, threads), weights)
         except Exception as error:  # both libraries raise their own kinds, and bare Exception: any of them means "does not load"
             raise StartupError(f"the encoder in {directory} does not load: {error}") from error
 
@@ -72,16 +72,22 @@ class BertEncoder:
         return self._session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
 
 
+def packaged_graph(name: str) -> bytes:
+    """Return a graph that ships with the package."""
+    return resources.files("agent_memory.llm").joinpath("data", f"{name}.onnx").read_bytes()
+
+
 def _graph(shape: EncoderShape, precision: Precision) -> bytes:
     if shape == EncoderShape():
-        return resources.files("agent_memory.llm").joinpath("data", GRAPH_FILES[precision]).read_bytes()
+        return packaged_graph(_GRAPHS[precision])
     try:
         return build_graph(shape, precision)
     except ImportError as error:
         raise StartupError("an encoder of another shape than all-MiniLM-L6-v2 needs its graph built: `pip install onnx`") from error
 
 
-def _session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
+def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
+    """Return an inference session with these weights, which must live as long as it does."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -15,6 +15,7 @@ from agent_memory.core.settings import ModelSettings, Settings
 from agent_memory.llm.base import Vectors
 from agent_memory.llm.embedding_checks import BLANK, clean_text, unit_rows
 from agent_memory.llm.local.bert import BertEncoder
+from agent_memory.llm.local.e5 import E5Encoder
 from agent_memory.llm.local.use import UseEncoder
 from agent_memory.llm.local.weights import PACKAGES, find_package
 from agent_memory.llm.threads import giving_way
@@ -150,6 +151,8 @@ def _read(models: ModelSettings) -> SentenceEncoder:
         directory = Path(models.local_model)
         return _bert(models, directory, directory.resolve().name)
     directory = find_package(models.local_model)
+    if models.local_model == E5Encoder.name:
+        return E5Encoder.load(directory, threads=models.local_threads, max_tokens=MAX_TOKENS)
     return UseEncoder.load(directory, MAX_TOKENS) if models.local_model == UseEncoder.name else _bert(models, directory, models.local_model)
 
 

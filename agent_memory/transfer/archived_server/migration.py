@@ -291,7 +291,13 @@ class MigrationService:
             size = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
             if size > 1e-6:
                 usable[memory.record.id] = vector / np.float32(size)
-        if usable and options.vectors == "auto":
+        if not usable:
+            return {}
+        try:
+            usable = dict(zip(usable, await self._embedder.adopt(np.stack(list(usable.values()))), strict=True))
+        except (ModelUnavailable, ModelAnswerInvalid):
+            return {}
+        if options.vectors == "auto":
             texts = {memory.record.id: memory.record.text for memory in memories}
             probes = list(usable)[:: max(len(usable) // _PROBES, 1)][:_PROBES]
             try:

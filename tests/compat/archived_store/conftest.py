@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from agent_memory.embedded.engine import Engine, find_engine, quote, spawn, stop
 from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.profiles import profile_of
 from tests.compat.archived_store.old_server import Left, fill, memory_texts
 from tests.support.rig_fixtures import *  # noqa: F403
 from tests.support.waiting import wait_until
@@ -66,7 +67,7 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
 async def old_redis(old_engine: str, local: LocalEmbedder) -> OldRedis:
     """The old server's data, as it left it; no test changes it."""
     texts = memory_texts()
-    vectors = dict(zip(texts, await local.embed(texts), strict=True))
+    vectors = dict(zip(texts, await local.embed([profile_of(local.model).prepared(text, "document") for text in texts]), strict=True))
     client = Redis.from_url(old_engine)
     left = await fill(client, vectors)
     await client.aclose()

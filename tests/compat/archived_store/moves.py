@@ -35,7 +35,7 @@ async def move(
             rig.rt[SessionStore],
             rig.rt.services.archived if summaries is None else summaries,
         )
-        service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
+        service = MigrationService(rig.settings, old, moves, *stores, rig.rt.embedder, rig.rt.counter, extracts=rig.rt.extracts)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 
 

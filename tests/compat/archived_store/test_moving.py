@@ -170,7 +170,7 @@ async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: 
     assert len(waiting) == 12 + 11
     mid = rig.rt[MemoryStore].mid(SCOPE, memory(1)["id"])
     kept = (await rig.rt[MemoryScan].load_vectors([mid]))[mid]
-    own = (await rig.embedder.embed([memory(1)["text"]]))[0]
+    own = (await rig.rt.embedder.embed([memory(1)["text"]]))[0]
     assert float(np.dot(kept, own)) > 0.99
     assert mid not in waiting
 

@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from agent_memory.core.settings import load_settings
-from agent_memory.llm.score_scales import UNCHANGED, ScoreScale, raised, scale_of
+from agent_memory.llm.profiles import ScoreScale, profile_of, raised
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
 # Right matches that share no word with their question stand beside those that do.
 FACTS = {
     "We deploy with GitHub Actions to Cloudflare Workers.": "where do we deploy?",
-    "I only train at home, no gym.": "What should I do for my workout today?",
+    "I only train at home, no gym.": "Where do I train?",
     "Tests run with vitest in watch mode.": "how do I run the tests",
     "My daughter Mia was born in May 2019.": "How old is my daughter?",
     "The staging database is Postgres 16 on Neon.": "what database does staging use",
@@ -76,16 +76,14 @@ async def test_right_matches_pass_a_threshold_of_the_hosted_product_and_noise_do
 
 
 def test_a_scale_is_monotonic_and_keeps_its_ends() -> None:
-    for scale in (ScoreScale(noise=0.28, match=0.33), ScoreScale(noise=0.72, match=0.8), scale_of("all-MiniLM-L6-v2")):
+    for scale in (ScoreScale(noise=0.28, match=0.33), ScoreScale(noise=0.72, match=0.8), profile_of("all-MiniLM-L6-v2").scale):
         scores = [scale.score(step / 1000) for step in range(-100, 1101)]
         assert scores == sorted(scores)
         assert (scores[0], scores[-1]) == (0, 1)
         assert (round(scale.score(scale.noise), 9), round(scale.score(scale.match), 9)) == (0.5, 0.6)
 
 
-def test_a_model_that_was_not_measured_keeps_its_similarities() -> None:
-    assert scale_of("some/other-model") is UNCHANGED
-    assert all(UNCHANGED.score(step / 100) == pytest.approx(step / 100) for step in range(101))
+def test_shared_words_raise_a_similarity() -> None:
     assert (raised(0.4, 0.0), raised(0.4, 1.0), raised(1.0, 1.0)) == (0.4, pytest.approx(0.7), 1.0)
 
 

@@ -14,7 +14,9 @@ from agent_memory.core.settings import LimitSettings
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.profiles import ModelProfile
 from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
@@ -51,7 +53,8 @@ class Clock:
 
 def _budget(rig: Rig, store: Counted, clock: Clock, most: int = 100) -> EmbeddingBudget:
     settings = LimitSettings.model_validate({"model_tokens_per_day": most})
-    return EmbeddingBudget(settings, store, CachingEmbedder(rig.embedder, entries=100), paid=True, clock=clock, delay_seconds=3600)
+    embedder = ProfiledEmbedder(CachingEmbedder(rig.embedder, entries=100), ModelProfile())
+    return EmbeddingBudget(settings, store, embedder, paid=True, clock=clock, delay_seconds=3600)
 
 
 async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig) -> None:
@@ -114,7 +117,7 @@ async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.
 async def test_who_has_no_limit_or_a_local_model_is_not_counted(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     settings = LimitSettings.model_validate({"tenants": {"busy": {"model_tokens_per_day": 1}}})
-    embedder = CachingEmbedder(rig.embedder, entries=0)
+    embedder = ProfiledEmbedder(CachingEmbedder(rig.embedder, entries=0), ModelProfile())
     for paid, tenant in ((True, "calm"), (False, "busy")):
         assert EmbeddingBudget(settings, store, embedder, paid=paid, clock=clock).metered_embedder(tenant) is embedder
 

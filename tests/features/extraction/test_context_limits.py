@@ -75,7 +75,7 @@ async def test_what_one_worker_learned_others_know(make_rig: MakeRig, lookalike:
         refused = len(lookalike.context.refused)
         assert refused > 0
         async with make_rig(second, KEY_PREFIX=rig.settings.redis.key_prefix, **OFF) as other:
-            await other.append("t", *(f"{text}, in autumn" for text in SAID))
+            await other.append("t", *(text.replace("our shop in Lisbon", "their mill in Graz") for text in SAID))
             await other.work()
             assert len(await facts(other)) == 2 * len(SAID)
         assert len(lookalike.context.refused) == refused

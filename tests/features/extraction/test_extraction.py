@@ -74,8 +74,7 @@ async def test_only_new_messages_are_asked_about_with_a_few_before_them(make_rig
         lookalike.forget()
         await rig.append("s", "Zoe moved to Bergen")
         await rig.work()
-        (body,) = lookalike.bodies("chat")
-        prompt = body["messages"][-1]["content"]
+        prompt = lookalike.bodies("chat")[0]["messages"][-1]["content"]
         context, new = prompt.split("New messages")
         assert "Zoe" in new
         assert "Fact number" not in new

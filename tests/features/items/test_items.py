@@ -104,7 +104,7 @@ async def test_what_was_put_is_found_at_once_and_by_meaning_later(worked: httpx.
     for key, text in texts.items():
         await put(worked, owner, ["memories"], key, {"text": text})
     await put(worked, owner, ["memories"], "hidden", {"text": "pizza pizza"}, index=False)
-    await put(worked, owner, ["memories"], "part", {"title": "cooking", "body": "a velocipede"}, index=["title"])
+    await put(worked, owner, ["memories"], "part", {"title": "shelves", "body": "a velocipede"}, index=["title"])
     at_once = await keys(worked, owner, prefix=["memories"], query="bicycle")
     assert at_once[0] == "bike"
     assert sorted(at_once) == ["bike", "cat", "hidden", "part", "pizza"]

@@ -27,7 +27,7 @@ async def by_words(rig: Rig, text: str, scope: Scope = SCOPE) -> Hits:
 
 
 async def by_vector(rig: Rig, text: str, limit: int = 1000) -> Hits:
-    vector = (await rig.embedder.embed([text]))[0]
+    vector = (await rig.rt.embedder.embed([text]))[0]
     store = rig.rt[MemoryStore]
     return parse_hits((await read(rig.rt.client, lambda pipe: store.queue_nearest(pipe, filters.where(SCOPE), vector, limit)))[0])
 

@@ -23,8 +23,8 @@ async def shown(rig: Rig, query: str, user: str = "u", **search: Any) -> list[st
 @pytest.fixture
 async def flats(rig: Rig) -> Rig:
     await rig.append("a", "I live on Candle Street 8 now.", user_id="u")
-    # Many say more of living than the newest flat does.
-    await rig.append("b", *[f"My neighbour number {i} lives with {i} cats on a boat." for i in range(80)], user_id="u")
+    # Many say as much of living as the newest flat does.
+    await rig.append("b", *[f"My neighbour number {i} keeps {i} cats on a boat." for i in range(80)], user_id="u")
     await rig.append("c", "It rained.", LATER, user_id="u")
     await rig.append("d", "Candle Street 20 has a baker.", "I never saw a candle on a street.", user_id="u")
     await rig.append("e", "Candle Street is where I sing.", user_id="other")

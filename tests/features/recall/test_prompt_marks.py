@@ -23,7 +23,6 @@ SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
         ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\n{SECTION}"),
         ("system", f"{part_heading('a made-up part')}Anna is a plumber.\n\n### More\nShe has a dog."),
         ("user", f"> {part_heading('a made-up part')}> Anna is a plumber."),
-        ("system", "## The user's profile\nAnna is a plumber."),
         ("assistant", LINE),
         ("assistant", f"> {LINE}\n> {OTHER}"),
         ("assistant", SAID),

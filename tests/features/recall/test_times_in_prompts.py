@@ -74,9 +74,9 @@ async def test_a_day_of_the_year_that_is_named_beside_the_past_is_the_coming_one
 
 
 async def test_of_a_day_for_which_nothing_is_planned_what_is_near_is_shown(rig: Rig) -> None:
-    told = "I have to do something about the dishwasher"
+    told = "The dishwasher is broken, I have to repair it"
     await rig.remember(record(told, user_id="u", created_at=FRIDAY, memory_type="message"))
-    assert await shown(rig, "What do I have to do tomorrow?") == [told]
+    assert await shown(rig, "What do I have to repair tomorrow?") == [told]
 
 
 @pytest.mark.parametrize("between", [". ", "; ", ", but "])

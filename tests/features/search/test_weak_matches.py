@@ -128,7 +128,8 @@ COMMON = "Does Ada like ferries, or not?"
 async def distances(rig: Rig, text: str) -> dict[str, float]:
     """The cosine distances of the text, as it is, to all memories."""
     stored = [memory.text for memory in await rig.stored()]
-    query, *others = np.asarray(await rig.embedder.embed([text, *stored]), dtype=np.float64)
+    (query,) = np.asarray(await rig.rt.embedder.embed([text], role="query"), dtype=np.float64)
+    others = np.asarray(await rig.rt.embedder.embed(stored), dtype=np.float64)
     return {told: 1 - float(query @ one / np.linalg.norm(query) / np.linalg.norm(one)) for told, one in zip(stored, others, strict=True)}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.llm.base import Embedder, Vectors
+from agent_memory.llm.base import EmbeddingModel, Vectors
 from agent_memory.llm.wrappers.caching import SMALL, CachingEmbedder
 from tests.support.lookalike import embed
 
@@ -43,7 +43,7 @@ class Recording:
 async def test_a_text_is_asked_for_once() -> None:
     inner = Recording()
     cached = CachingEmbedder(inner, entries=10)
-    assert isinstance(cached, Embedder)
+    assert isinstance(cached, EmbeddingModel)
     rows = await cached.embed(["dog", "cat", "dog"])
     np.testing.assert_array_equal(rows[0], rows[2])
     rows[0] = 0.0  # the caller's own copy

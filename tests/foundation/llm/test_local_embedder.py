@@ -16,49 +16,59 @@ import pytest
 
 from agent_memory.core.errors import ModelUnavailable, StartupError
 from agent_memory.core.settings import load_settings
-from agent_memory.llm.base import Embedder
+from agent_memory.llm.base import EmbeddingModel
+from agent_memory.llm.local import e5, weights
 from agent_memory.llm.local import embedder as module
-from agent_memory.llm.local import weights
-from agent_memory.llm.local.bert import GRAPH_FILES
 from agent_memory.llm.local.embedder import LocalEmbedder, plan_runs
-from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, is_rounded, weight_shapes
+from agent_memory.llm.local.graph import EncoderShape, build_graph, is_rounded, weight_shapes
+from agent_memory.llm.profiles import profile_of
+from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, UserId
 from tests.foundation.llm.reference_encoder import RECORDED, forward
+from tests.support.shared_models import shared_embedder
 from tests.support.stack import stack
 from tests.support.waiting import settled
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("precision", ["int8", "fp32"])
-def test_the_committed_graphs_are_what_the_script_builds(precision: Precision) -> None:
+def test_the_committed_graphs_are_what_the_script_builds() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
-    assert (script["FOLDER"] / GRAPH_FILES[precision]).read_bytes() == build_graph(EncoderShape(), precision)
+    assert {path.stem for path in script["FOLDER"].glob("*.onnx")} == set(script["GRAPHS"])
+    for name, (shape, precision) in script["GRAPHS"].items():
+        assert (script["FOLDER"] / f"{name}.onnx").read_bytes() == build_graph(shape, precision), name
 
 
 @pytest.fixture(scope="session")
 async def exact() -> AsyncGenerator[LocalEmbedder]:
     """The model with the weights as they were published."""
-    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL_PRECISION="fp32"))
+    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2", LOCAL_MODEL_PRECISION="fp32"))
     yield embedder
     await embedder.close()
+
+
+@pytest.fixture(scope="session")
+async def minilm() -> LocalEmbedder:
+    """The English model as it runs."""
+    return await shared_embedder(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2"))
 
 
 async def test_vectors_are_those_of_the_reference(exact: LocalEmbedder) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     rows = await exact.embed([item["text"] for item in recorded])
-    assert isinstance(exact, Embedder)
+    assert isinstance(exact, EmbeddingModel)
     assert (exact.model, exact.dimensions) == ("all-MiniLM-L6-v2", 384)
     assert rows.shape == (len(recorded), 384)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, [item["vector"] for item in recorded], atol=5e-6)
 
 
-async def test_vectors_of_rounded_weights_are_near_the_reference(local: LocalEmbedder) -> None:
+async def test_vectors_of_rounded_weights_are_near_the_reference(minilm: LocalEmbedder) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
-    rows = await local.embed([item["text"] for item in recorded])
-    assert (local.model, local.dimensions) == ("all-MiniLM-L6-v2", 384)
+    rows = await minilm.embed([item["text"] for item in recorded])
+    assert (minilm.model, minilm.dimensions) == ("all-MiniLM-L6-v2", 384)
     cosines = (rows * np.asarray([item["vector"] for item in recorded])).sum(axis=1)
     assert (cosines > 0.99).all(), cosines
 
@@ -96,9 +106,34 @@ async def test_nothing_to_embed(local: LocalEmbedder) -> None:
     assert (await local.embed([])).shape == (0, 384)
 
 
+async def test_e5_gives_the_vectors_of_its_published_weights(local: LocalEmbedder) -> None:
+    """The int8 graph and the word table beside it, against a plain forward pass with the 4-bit weights."""
+    path = weights.find_package(e5.NAME) / e5.WEIGHT_FILE
+    exact, table = e5.read_weights(path)
+    exact = {name: tensor.astype(np.float64) for name, tensor in exact.items()}
+    exact["embeddings.word_embeddings.weight"] = table
+    texts = ["query: where does her brother live", "passage: Mein Bruder wohnt seit 2019 in Bern.", "passage: 我弟弟住在伯尔尼。"]
+    encoder = e5.E5Encoder.load(path.parent, threads=1, max_tokens=256)
+    ids = encoder.tokenize(texts)
+    reference = np.stack([forward(exact, row, layers=12, heads=12, epsilon=1e-12) for row in ids])
+    assert (local.model, local.dimensions) == ("multilingual-e5-small", 384)
+    cosines = (await local.embed(texts) * reference).sum(axis=1)
+    assert (cosines > 0.99).all(), cosines
+
+
+async def test_e5_reads_full_width_and_half_width_letters_alike() -> None:
+    encoder = e5.E5Encoder.load(weights.find_package(e5.NAME), threads=1, max_tokens=16)
+    full, half = encoder.tokenize(["Ｍｏｍｏ　１２", "Momo 12"])
+    assert full == half
+    assert len(encoder.tokenize(["river " * 100])[0]) == 16
+
+
 async def test_similar_texts_are_near(local: LocalEmbedder) -> None:
-    dog, puppy, tax = await local.embed(["I got a new dog", "We adopted a puppy", "The tax form is due in April"])
-    assert dog @ puppy > dog @ tax + 0.2
+    embedder = ProfiledEmbedder(CachingEmbedder(local, entries=10), profile_of(local.model))
+    dog, puppy, chiot, tax = await embedder.embed(
+        ["I got a new dog", "We adopted a puppy", "Nous avons adopté un chiot", "The tax form is due in April"]
+    )
+    assert min(dog @ puppy, dog @ chiot) > dog @ tax + 0.2
 
 
 async def test_a_query_does_not_wait_for_a_batch(local: LocalEmbedder) -> None:

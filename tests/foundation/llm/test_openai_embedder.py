@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.settings import Settings
-from agent_memory.llm.base import Embedder
+from agent_memory.llm.base import EmbeddingModel
 from agent_memory.llm.openai.embeddings import OpenAIEmbedder
 from agent_memory.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike, embed
@@ -20,7 +20,7 @@ At = Callable[..., Settings]
 
 async def test_vectors_in_order(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at())
-    assert isinstance(embedder, Embedder)
+    assert isinstance(embedder, EmbeddingModel)
     assert (embedder.model, embedder.dimensions) == ("text-embedding-3-small", 1536)
     texts = ["a dog by the river", "", "tax forms", "\ud800 surrogate"]
     lookalike.set_fault("shuffled")

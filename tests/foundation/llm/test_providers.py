@@ -19,7 +19,7 @@ async def test_without_a_key_everything_is_local() -> None:
     assert models.chat is None
     assert models.embedder.dimensions == 384
     assert models.counter.count("hello world") == 2
-    assert models.description == "embeddings all-MiniLM-L6-v2 (local, 384 dimensions); summaries extractive (local); no key needed"
+    assert models.description == "embeddings multilingual-e5-small (local, 384 dimensions); summaries extractive (local); no key needed"
     await models.close()
 
 

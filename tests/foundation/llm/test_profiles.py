@@ -1,0 +1,116 @@
+"""Profiles of embedding models: prefixes, the mean vector, and the store that keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from agent_memory.core.errors import ModelUnavailable
+from agent_memory.llm.base import Vectors
+from agent_memory.llm.embedding_checks import unit_rows
+from agent_memory.llm.profiles import ModelProfile, centered, probe_sentences, profile_of
+from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
+from tests.support.rig import MakeRig
+
+
+class SkewedModel:
+    """A model whose vectors have most in common, as those of many models have."""
+
+    model, dimensions = "skewed", 64
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.away = False
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        if self.away:
+            raise ModelUnavailable("it is away")
+        self.texts += texts
+        await asyncio.sleep(0)
+        rows = [np.random.default_rng(list(text.encode())).normal(0, 1, 64) + 3.0 for text in texts]
+        return unit_rows(rows, count=len(texts), dimensions=64, model="skewed")
+
+    async def close(self) -> None:
+        pass
+
+
+def profiled(model: SkewedModel, profile: ModelProfile | None = None) -> ProfiledEmbedder:
+    return ProfiledEmbedder(CachingEmbedder(model, entries=100), profile or profile_of(model.model))
+
+
+async def test_queries_and_documents_get_their_prefixes() -> None:
+    model = SkewedModel()
+    embedder = profiled(model, ModelProfile(prefixes=("ask: ", "found: ")))
+    assert embedder.missing(["tea"], role="query") == ["ask: tea"]
+    await embedder.embed(["tea"], role="query")
+    await embedder.embed(["tea"])
+    assert model.texts == ["ask: tea", "found: tea"]
+    assert embedder.missing(["tea"], role="query") == []
+
+
+async def test_unrelated_texts_of_an_unknown_model_are_far_from_each_other() -> None:
+    model = SkewedModel()
+    raw = await model.embed(["tea", "a tax form"])
+    rows = await profiled(model).embed(["tea", "a tax form"])
+    assert raw[0] @ raw[1] > 0.8
+    assert abs(rows[0] @ rows[1]) < 0.4
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+
+
+async def test_mean_is_estimated_once_however_many_ask() -> None:
+    model = SkewedModel()
+    embedder = profiled(model)
+    await asyncio.gather(*(embedder.embed([f"text {number}"]) for number in range(20)))
+    assert sum(text == probe_sentences()[0] for text in model.texts) == 1
+
+
+async def test_mean_is_estimated_again_after_the_model_was_away() -> None:
+    model = SkewedModel()
+    model.away = True
+    embedder = profiled(model)
+    with pytest.raises(ModelUnavailable):
+        await embedder.embed(["tea"], timeout=5)
+    model.away = False
+    assert (await embedder.embed(["tea"])).shape == (1, 64)
+
+
+async def test_vectors_made_elsewhere_are_adopted_as_own_ones() -> None:
+    model = SkewedModel()
+    embedder = profiled(model)
+    adopted = await embedder.adopt(await model.embed(["tea"]))
+    np.testing.assert_allclose(adopted, await embedder.embed(["tea"]), atol=1e-6)
+
+
+def test_a_vector_that_is_the_mean_keeps_length_1() -> None:
+    mean = np.zeros(4, dtype=np.float32)
+    mean[0] = 1.0
+    assert centered(mean[np.newaxis], mean).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+
+async def test_all_processes_of_a_store_subtract_the_same_mean(make_rig: MakeRig) -> None:
+    """The second runtime reads the mean that the first has estimated."""
+    async with make_rig(embedder=SkewedModel()) as first:
+        await first.rt.embedder.embed(["tea"])
+        kept = {name: value for name, value in (await first.rt.client.hgetall(first.keys.config)).items() if name.startswith(b"mean ")}
+        assert [len(value) for value in kept.values()] == [4 * 64]
+        name = next(iter(kept))
+        await first.rt.client.hset(first.keys.config, name, np.zeros(64, dtype="<f4").tobytes())
+        model = SkewedModel()
+        async with make_rig(embedder=model, KEY_PREFIX=first.settings.redis.key_prefix) as second:
+            rows = await second.rt.embedder.embed(["tea"])
+            np.testing.assert_allclose(rows, await model.embed(["tea"]), atol=1e-6)
+            assert probe_sentences()[0] not in model.texts
+
+
+async def test_store_keeps_its_local_model_until_the_operator_names_one(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        await rig.rt.client.hset(rig.keys.config, "model", "all-MiniLM-L6-v2")
+        prefix = rig.settings.redis.key_prefix
+        async with make_rig(KEY_PREFIX=prefix) as kept:
+            assert kept.rt.settings.models.local_model == "all-MiniLM-L6-v2"
+        async with make_rig(KEY_PREFIX=prefix, LOCAL_MODEL="multilingual-e5-small") as changed:
+            assert changed.rt.settings.models.local_model == "multilingual-e5-small"
