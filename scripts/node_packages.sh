@@ -21,7 +21,10 @@ install)
     npm ci --ignore-scripts
     echo "$stamp" >$stamp_file
     ;;
-pack) npm pack ;;
+pack)
+    ../scripts/node_packages.sh install
+    npm pack
+    ;;
 lock) npm update --package-lock-only --ignore-scripts ;;
 *) echo "usage: node_packages.sh install|pack|lock" >&2; exit 2 ;;
 esac

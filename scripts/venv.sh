@@ -1,21 +1,19 @@
 #!/bin/sh
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
-# and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
-# server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>); `venv.sh frameworks`
-# .venv-frameworks with agent frameworks that our client has adapters for, and the client itself, `venv.sh frameworks-2` and `frameworks-3`
-# with those whose versions clash with the former's; `venv.sh mem0-2`, `mem0-1`,
-# `mem0-0.1`, `supermemory-3` and `supermemory-5` an environment each with that line of the product's own client.
+# and checks as well. Other names make .venvs/NAME from locks/NAME.lock: `oldclient` has the archived project's Python client, which the
+# tests run against our server, and other versions of it, each in a folder of its own (.venvs/oldclient/clients/<version>); `frameworks` has
+# agent frameworks that our client has adapters for, and the client itself, `frameworks-2` and `frameworks-3` those whose versions clash;
+# `mem0-1`, `mem0-0.1` and `supermemory-5` each have a line of that product's own client that is not among the frameworks.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
-run) lock=requirements.lock venv=.venv ;;
-dev) lock=requirements-dev.lock venv=.venv ;;
-oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
-mem0-2 | mem0-1 | mem0-0.1 | supermemory-3 | supermemory-5) lock=requirements-$kind.lock venv=.venv-$kind ;;
-frameworks | frameworks-2 | frameworks-3) lock=requirements-$kind.lock venv=.venv-$kind ;;
-*) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-2|mem0-1|mem0-0.1|supermemory-3|supermemory-5" >&2; exit 2 ;;
+run) lock=locks/server.lock venv=.venv ;;
+dev) lock=locks/dev.lock venv=.venv ;;
+oldclient) lock=locks/oldclient.lock others=locks/oldclient-others.lock venv=.venvs/oldclient ;;
+mem0-1 | mem0-0.1 | supermemory-5 | frameworks | frameworks-2 | frameworks-3) lock=locks/$kind.lock venv=.venvs/$kind ;;
+*) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-1|mem0-0.1|supermemory-5" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.

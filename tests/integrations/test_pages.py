@@ -15,9 +15,9 @@ from tests.integrations.conftest import ROOT, ModelServer
 # Those of other languages run beside their own tools: tests/interfaces/typescript.
 PAGES = [page for page in sorted((ROOT / "docs" / "integrations").glob("*.md")) if "```python" in page.read_text("utf-8")]
 FRAMEWORKS = {
-    ".venv-frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
-    ".venv-frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "haystack", "pydantic-ai"],
-    ".venv-frameworks-3": ["agentscope", "crewai", "llama-index"],
+    "frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
+    "frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "haystack", "pydantic-ai"],
+    "frameworks-3": ["agentscope", "crewai", "llama-index"],
 }
 """The pages whose programs run in each environment."""
 HERE = [page for page in PAGES if page.stem in FRAMEWORKS[Path(sys.prefix).name]]

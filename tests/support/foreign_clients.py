@@ -1,4 +1,4 @@
-"""Runs programs that were written for another product with that product's own client, in the environment that `make test-compat` makes."""
+"""Runs programs that were written for another product with that product's own client, as `scripts/tests.sh compat` installs it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# These lines are installed beside the frameworks.
+_ENVIRONMENTS = {"mem0-2": "frameworks", "supermemory-3": "frameworks"}
 
 
 async def run_program(program: Path, client: str, *arguments: str, **environment: str) -> Any:
     """The object that a program prints last, run by the client (`mem0-2`, `supermemory-3`). Skips the test when it is not installed."""
-    python = ROOT / f".venv-{client}" / "bin" / "python"
+    python = ROOT / ".venvs" / _ENVIRONMENTS.get(client, client) / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"{client} is not installed: make test-compat does that")
+        pytest.skip(f"{client} is not installed: scripts/tests.sh compat does that")
     process = await asyncio.create_subprocess_exec(
         python,
         program,

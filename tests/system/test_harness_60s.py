@@ -1,4 +1,4 @@
-"""F1, F2, F3, F5, F8, F12, F13 all at once, from a fixed seed: about a minute of the harness. Longer: make faults ARGS="--seconds 1800"."""
+"""F1, F2, F3, F5, F8, F12, F13 all at once, from a fixed seed: about a minute of the harness. Longer: `python -m tests.system.faults`."""
 
 from __future__ import annotations
 

