@@ -373,10 +373,8 @@ def _worker_hint(with_worker: bool) -> str:
 def _api_lines(url: str, *, with_worker: bool) -> list[str]:
     """What is said on stdout when the API answers."""
     said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
-    asked = '{"query": "Where does Ana live?", "session": {"session_id": "next"}, "long_term_search": {"limit": 3}}'
     return [
         f"agent-memory listens on {url}" + _worker_hint(with_worker),
         f"API:       {url}/docs",
         f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
-        f"And then:  curl {url}/v1/memory/prompt -H 'content-type: application/json' -d '{asked}'",
     ]

@@ -187,9 +187,12 @@ class ExtractionAnswer(BaseModel):
         if not isinstance(given, list):
             return handler(value)
         facts, refused = _fitting_facts(cast("list[object]", given))
-        answer = handler({"memories": facts if facts else given})
-        answer._refused = refused  # noqa: SLF001 - its own
-        return answer
+        return handler({"memories": facts if facts else given}).with_refused(refused)
+
+    def with_refused(self, refused: Sequence[str]) -> Self:
+        """The answer, which says why some of its facts are none."""
+        self._refused = list(refused)
+        return self
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:

@@ -21,6 +21,9 @@ LEAST_TOKENS = 128
 # Less of a conversation makes a request no quicker: its instructions have several times as many tokens.
 LEAST_ASKED = 128
 _MOST_REFUSED = 256
+# Requests that a slow model must answer before it is asked about half as much again; after each timeout twice as many.
+_ANSWERS_BEFORE_MORE = 2
+_MOST_ANSWERS_BEFORE_MORE = 64
 _MOST_RATE = 16.0
 
 
@@ -59,6 +62,8 @@ class ModelContext:
         self._learned_until = 0.0
         self._most_asked = 0
         self._most_asked_until = 0.0
+        self._answered = 0
+        self._answers_before_more = _ANSWERS_BEFORE_MORE
         self._rate = 1.0
         self._taken = 0
         self._refused: dict[bytes, float] = {}
@@ -102,7 +107,22 @@ class ModelContext:
 
     def learn_timeout(self, asked: int) -> None:
         """Learns from a request about `asked` tokens of messages to which no token of an answer came in time: half is asked from now on."""
+        self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
         self.take_over_asked(max(asked // 2, LEAST_ASKED), KNOWN_SECONDS)
+
+    def learn_answer(self, asked: int) -> bool:
+        """Learns from a request about `asked` tokens of messages that was answered in time; True when more is asked from now on.
+
+        A model that was only loading, or busy, is slow no longer; one that stays slow is tried less and less often.
+        """
+        known = self.most_asked
+        if known is None or asked < known * 3 // 4:
+            return False
+        self._answered += 1
+        if self._answered < self._answers_before_more:
+            return False
+        self._answered, self._most_asked = 0, known * 3 // 2
+        return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
         """Takes over what another process learned from a timeout, good for so many seconds more."""

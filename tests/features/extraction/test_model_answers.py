@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.model_context import ModelContext
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import OperationRecord
 from tests.support.lookalike import Lookalike
@@ -69,3 +70,29 @@ async def test_a_model_too_slow_for_its_prompt_is_asked_about_less_by_every_work
             await other.work()
             assert len(await facts(other)) == len(SAID) + 3
     assert second.context.most_asked == asked
+
+
+async def test_a_model_that_is_slow_no_longer_is_asked_about_more_again(
+    make_rig: MakeRig, make_chat: Callable[..., Awaitable[OpenAIChat]], lookalike: Lookalike
+) -> None:
+    chat = await make_chat()
+    chat.context.learn_timeout(600)
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *(f"{text}, in autumn {turn}" for turn in range(4) for text in SAID))
+        await rig.work()
+        assert (chat.context.most_asked or 0) > 600
+        asked = [len(body["messages"][-1]["content"]) for body in lookalike.bodies("chat")]
+        assert max(asked) > 1.5 * asked[0]
+
+
+def test_a_model_that_stays_slow_is_tried_less_and_less_often() -> None:
+    context = ModelContext("http://slow", "model", assumed=8_000)
+    timeouts = 0
+    for _ in range(600):
+        asked = min(context.most_asked or 4_000, 4_000)
+        if asked > 1_000:
+            timeouts += 1
+            context.learn_timeout(asked)
+        else:
+            context.learn_answer(asked)
+    assert 4 < timeouts < 20

@@ -11,7 +11,6 @@ import pytest
 from ulid import ULID
 
 from tests.support.cli import ROOT, clean_environment
-from tests.support.processes import Running
 
 pytestmark = pytest.mark.slow
 
@@ -90,12 +89,3 @@ async def test_a_memory_server_that_is_away_is_a_line(tmp_path: Path, user: str)
     assert code == 1
     assert "Traceback" not in output
     assert output.splitlines()[-1].startswith("memory server: ")
-
-
-async def test_what_a_start_says_to_try_works_when_it_is_pasted(served_process: Running, served: str) -> None:
-    """Both lines, one after the other."""
-    await served_process.said(r"(And then: +curl)")
-    tries = [line.split(":", 1)[1] for line in served_process.output.splitlines() if line.startswith(("Try: ", "And then: "))]
-    process = await asyncio.create_subprocess_shell("\n".join(tries), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
-    output, _ = await process.communicate()
-    assert "My sister Ana lives in Lisbon." in output.decode().split('"reached":"searchable"', 1)[1]

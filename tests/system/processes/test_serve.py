@@ -57,6 +57,8 @@ async def test_the_curl_line_that_it_prints_works(served_process: Running) -> No
     assert done.returncode == 0
     # Another test may have written to the same session of this server before.
     assert b'"appended":1' in output
+    assert b'"reached":"searchable"' in output
+    assert served_process.output.count("curl ") == 1
 
 
 async def test_start_says_how_to_stop_and_what_leaves_the_machine(served_process: Running) -> None:

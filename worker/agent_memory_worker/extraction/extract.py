@@ -98,6 +98,8 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             log.info("%s is slow: from now on it is asked about %s tokens of messages at once", chat.model, chat.context.most_asked)
             continue
         failed = None
+        if chat.context.learn_answer(size(batch)):
+            await runtime[ContextLimits].save_learned(chat)
         # Fenced: the session moved on; read again.
         changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return changed
