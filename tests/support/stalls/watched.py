@@ -64,13 +64,12 @@ async def watched_server(redis_url: str, folder: Path, **settings: str) -> Async
     environment = clean_environment(
         WATCHED_REDIS=redis_url,
         KEY_PREFIX=folder.name,
-        EMBEDDING_PROVIDER="local",
         COMPAT_APIS="mem0,supermemory",
         BODY_TIMEOUT_SECONDS="60",
         REQUEST_TIMEOUT_SECONDS="120",
         EXTRACTION_DEBOUNCE_SECONDS="0",
         LOG_LEVEL="ERROR",
-        **settings,
+        **{"EMBEDDING_PROVIDER": "local", **settings},
     )
     log = folder / "server.log"
     with log.open("wb") as output:
