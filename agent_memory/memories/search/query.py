@@ -159,6 +159,8 @@ class QueryBuilder:
             return SearchQuery(request, clause, history, depth, notices=notices)
         mode = mode_of(request)
         subject, terms = subject_of(text, span), analysis.query_terms(text)
+        if span is not None and subject and not span.is_in_words:
+            terms = subject  # "Three days ago" is not what says "three", nor "before May 2022" what was in that month.
         spoken, rewritten = text, False
         # The contract rewrites semantic searches only; a search that names no mode is one, too.
         named = "search_mode" in request.model_fields_set

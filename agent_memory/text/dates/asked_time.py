@@ -27,6 +27,8 @@ class Span:
     start: datetime
     end: datetime
     words: str
+    is_in_words: bool = False
+    """Whether memories of that time may say it in the same words: "in May 2023", but not "last week" or "before May 2023"."""
 
 
 def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -44,7 +46,8 @@ def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if not is_alone and not _asks_about(question, mention, table):
         return None
     first, last = _ends(found[0].time)
-    return Span(midnight(first, zone), midnight(last, zone), words)
+    is_in_words = not mention.is_relative and mention.time is not None and mention.time.relation == "on"
+    return Span(midnight(first, zone), midnight(last, zone), words, is_in_words)
 
 
 def _ends(named: NamedTime) -> tuple[date, date]:

@@ -102,10 +102,13 @@ def names_time(text: str) -> bool:
     return bool(mentions(text, _SOME_DAY))
 
 
-@lru_cache(maxsize=1024)
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every place where a text names a date, in order."""
-    text = text[:_MOST_CHARS]
+    """Return every place where the first 8,192 characters of a text name a date, in order."""
+    return _mentions(text[:_MOST_CHARS], today)
+
+
+@lru_cache(maxsize=256)
+def _mentions(text: str, today: date) -> Sequence[Mention]:
     if not _FIRST_YEAR <= today.year < _LAST_YEAR or not _may_name_one(text):
         return ()
     found = _without_overlaps([*_numeric(text), *_worded(text)])

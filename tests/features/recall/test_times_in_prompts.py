@@ -36,7 +36,7 @@ async def test_of_a_day_only_what_is_about_the_rest_of_the_question_is_shown(rig
 
 async def test_facts_about_the_question_come_before_others_of_the_day(rig: Rig) -> None:
     await rig.remember(
-        record("The user sold tickets on a Friday", user_id="u", created_at=FRIDAY),
+        record("The user sold tickets for a raffle", user_id="u", created_at=FRIDAY),
         record("Aunt Hedwig visits the user", user_id="u", created_at=datetime(2025, 3, 3, tzinfo=UTC)),
         record("Cousin Ruben visits the user", user_id="u", created_at=FRIDAY),
     )

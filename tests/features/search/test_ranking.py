@@ -49,23 +49,16 @@ def test_the_parts_of_a_score_are_its_values_and_ranks_in_each_list() -> None:
     assert parts(0.5, "c") == ScoreParts("c", 0.5, None, None, 3.0, 1, in_time=True)
 
 
-def test_what_belongs_to_the_time_comes_first() -> None:
-    fused = timed(fuse({"a": 0.9, "b": 0.2}, {"a": 9.0, "b": 1.0}, 0.5), {"b"})
-    assert names(fused) == ["b", "a"]
-    assert 0 <= fused[1][0] < fused[0][0] <= 1
+def test_a_memory_of_the_time_comes_before_others_that_fit_nearly_as_well() -> None:
+    plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
+    assert names(timed(plain, {"b"})) == ["b", "a", "c"]
+    assert names(timed(plain, {"c"})) == ["a", "b", "c"]
+    assert all(0 <= score <= 1 for score, _ in timed(plain, {"a", "b"}))
 
 
-def test_what_belongs_to_the_time_and_does_not_fit_stays_behind_what_fits() -> None:
-    plain = fuse({"a": 0.9, "b": 0.1, "c": 0.05}, {"a": 9.0}, 0.5)
-    assert names(timed(plain, {"b"})) == ["a", "b", "c"]
-    assert names(timed(plain, {"b"}, fits=0.0)) == ["b", "a", "c"]
-
-
-def test_only_the_best_thirty_of_a_time_come_first_unless_the_time_is_all_that_is_asked() -> None:
-    plain = fuse({"other": 0.9} | {f"{n:02}": 0.5 - n / 100 for n in range(40)}, {}, 1.0)
-    there = set(names(plain)) - {"other"}
-    assert names(timed(plain, there))[28:32] == ["28", "29", "other", "30"]
-    assert names(timed(plain, there, fits=0.0))[-1] == "other"
+def test_all_of_a_time_comes_first_when_the_time_is_all_that_is_asked() -> None:
+    plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
+    assert names(timed(plain, {"b", "c"}, bonus=1.0)) == ["b", "c", "a"]
 
 
 def test_of_what_is_known_in_full_no_score_is_supposed() -> None:

@@ -103,6 +103,8 @@ def test_a_text_names_a_day_only_where_it_is_certain(text: str, expected: str) -
         ("我上周做了什么？", "2026-11-16 2026-11-23"),
         ("Who came to dinner between 8 May and 1 June 2023?", "2023-05-08 2023-06-02"),
         ("What did I do on Friday or Saturday?", None),
+        ("What did I watch shortly before 7 Jan 2024?", None),
+        ("Who did I meet on 8 May 2022 in Rome?", "2022-05-08 2022-05-09"),
         ("I was in Rome last week.", None),
         ("When did I visit Rome last year?", None),
         ("What engine does my 2019 Golf have?", None),
