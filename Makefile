@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: help setup dev serve test quick check docs format test-models test-integrations test-integrations-first
+.PHONY: help setup dev serve test quick check docs format eval test-models test-integrations test-integrations-first
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -20,6 +20,7 @@ help:
 	@echo "make test    all tests          make quick   those of two minutes"
 	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
+	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
 	@echo "make check   style, types, import rules, documentation     make format   formats the code     make docs   the site, into site/"
 
 setup:
@@ -70,3 +71,8 @@ check: dev
 format: dev
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+# A file or a folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"
+EVAL_DATA ?= ../shared/data
+eval: dev
+	@.venv/bin/agent-memory-eval recall $(EVAL_DATA) $(ARGS)

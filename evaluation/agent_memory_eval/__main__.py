@@ -9,47 +9,33 @@ import typer
 
 from agent_memory.cli.app import run_app
 from agent_memory_eval.commands.prompts import evaluate_prompts
-from agent_memory_eval.commands.recall import EvaluationOptions, evaluate
-from agent_memory_eval.commands.recall import compare as compare_reports
+from agent_memory_eval.commands.recall import RecallOptions, evaluate
 
 app = typer.Typer(
-    help="Measure recall on conversations with known evidence or run scenarios for memory prompts.",
+    help="Measure recall on question sets, or run scenarios for memory prompts.",
     rich_markup_mode=None,
 )
 
 
 @app.command()
 def recall(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
-    entrance: Annotated[Literal["memories", "sessions", "both"], typer.Option(help="how turns go in")] = "memories",
-    unit: Annotated[Literal["turn", "session"], typer.Option(help="what is to be found, in the table and the plot")] = "turn",
-    mode: Annotated[
-        Literal["default", "semantic", "keyword", "hybrid"], typer.Option(help="the search mode that is asked for")
-    ] = "default",
-    limit: Annotated[int, typer.Option(min=1, max=100, help="memories per search")] = 50,
-    prompt: Annotated[bool, typer.Option("--prompt/--no-prompt", help="also ask for memory prompts")] = True,
-    max_tokens: Annotated[int | None, typer.Option(min=64, help="of a prompt; its first 4000 are looked at if not given")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, metavar="N", help="only the first N conversations")] = None,
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="begin of all ids (a new one each time)")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="write all figures to a file")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="write a picture (SVG)")] = None,
-    form: Annotated[Literal["table", "json"], typer.Option("--format", help="what is printed")] = "table",
-    floors: Annotated[
-        str | None, typer.Option(metavar="FLOORS", help="least figures in per cent, such as R@10=80,answerable:R@10=77,MRR=50,prompt=85")
-    ] = None,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="compare two files that --json wrote")] = None,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="files of question sets, or folders of them")],
+    sets: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this set; may be given several times")] = None,
+    questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="at most N questions of each set, the same in each run")] = None,
+    prompts: Annotated[int, typer.Option(min=0, metavar="N", help="prompts for at most N questions with evidence and N without")] = 100,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
+    via: Annotated[Literal["memories", "sessions"], typer.Option(help="store turns as memories, or append them to sessions")] = "memories",
+    baselines: Annotated[bool, typer.Option("--baselines/--no-baselines", help="also rank turns by plain retrieval")] = True,
+    crowd: Annotated[int, typer.Option(min=0, metavar="N", help="ask again when N memories of other users are stored, too")] = 0,
+    floors: Annotated[Path | None, typer.Option(metavar="FILE", help="floors in TOML, instead of our own")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write all figures and rankings to a file")] = None,
 ) -> None:
-    """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
-    below its floor."""
-    if compare is not None:
-        raise typer.Exit(compare_reports(*compare, unit, form))
-    if file is None:
-        raise typer.BadParameter("recall needs a FILE of conversations, or --compare A B")
-    wanted = EvaluationOptions(
-        file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
-    )
-    raise typer.Exit(evaluate(wanted))
+    """Measure recall and prompts on question sets, beside plain baselines.
+
+    Exit code 1 if a figure is below its floor, or R@10 moves by more than a point in the crowd.
+    """
+    options = RecallOptions(paths, sets or [], questions, prompts, base_url, via, baselines, crowd, floors, json_file)
+    raise typer.Exit(evaluate(options))
 
 
 @app.command()

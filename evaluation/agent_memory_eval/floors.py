@@ -1,75 +1,56 @@
-"""Floors for the figures of a run, and whether a report keeps them."""
+"""Floors: the least that a set's figures may be, in one data file (`data/floors.toml`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
 from agent_memory.core.errors import StartupError
-from agent_memory_eval.metrics import NAMES
-from agent_memory_eval.report import ANSWERABLE, OVERALL, Report, Unit
+from agent_memory_eval.report import EVERY, FIGURES, NONE, SetReport
 
-PROMPT = "prompt"
-"""The floor for the share of questions whose evidence is in the prompt."""
-_GROUPS = {"": OVERALL, "answerable": ANSWERABLE}
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The least that a figure of a group of questions may be, in per cent."""
-
-    group: str
-    figure: str
-    percent: float
+Floors = Mapping[str, Mapping[str, float]]
+"""Per cent by set and figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloorResult:
-    """A figure beside its floor; `percent` is None when the report does not have it, and then the floor is not kept."""
+    """A figure beside its floor, in per cent. Of a sample of questions, `value` is the upper end of the interval."""
 
-    floor: Floor
-    percent: float | None
+    figure: str
+    floor: float
+    value: float
 
     @property
     def holds(self) -> bool:
-        """Whether the figure, as it is shown (one digit after the point), is not below its floor."""
-        return self.percent is not None and round(self.percent, 1) >= self.floor.percent
+        """True if the value, as it is shown with one digit, is not below the floor."""
+        return round(self.value, 1) >= self.floor
 
     def __str__(self) -> str:
-        floor = self.floor
-        name = f"evidence in the {PROMPT}" if floor.figure == PROMPT else floor.figure
-        value = "not measured" if self.percent is None else f"{self.percent:.1f} %"
-        return f"{'holds' if self.holds else 'FAILS':5} {name}, {floor.group}: {value} (at least {floor.percent:g} %)"
+        return f"{'holds' if self.holds else 'BELOW'} {self.figure}: {self.value:.1f} % (at least {self.floor:g} %)"
 
 
-def floors_of(text: str | None) -> list[Floor]:
-    """The floors of a list such as "R@10=80,answerable:R@10=77,MRR=50,prompt=85". Raises StartupError for anything else."""
-    floors: list[Floor] = []
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        name, _, least = part.strip().partition("=")
-        group, _, figure = name.rpartition(":")
-        try:
-            percent = float(least)
-        except ValueError:
-            percent = -1.0
-        if group not in _GROUPS or figure not in (*NAMES, PROMPT) or not 0 <= percent <= 100:
-            raise StartupError(
-                f"--floors: {part.strip()} is not [answerable:]FIGURE=PERCENT with one of {', '.join(NAMES)}, {PROMPT} and 0 to 100"
-            )
-        floors.append(Floor(_GROUPS[group], figure, percent))
+def load_floors(path: Path | None) -> Floors:
+    """Read a file of floors, else our own. Raises StartupError in one line."""
+    try:
+        source = path or resources.files("agent_memory_eval").joinpath("data", "floors.toml")
+        floors: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StartupError(f"{path} cannot be read: {error}") from error
+    for name, figures in floors.items():
+        if not isinstance(figures, dict):
+            raise StartupError(f"{path}: {name} must be a table [{name}] of figures")
+        for figure, least in figures.items():
+            if figure not in FIGURES or not isinstance(least, int | float) or not -100 <= least <= 100:
+                raise StartupError(f"{path}: {name}: {figure} = {least} is none of {', '.join(sorted(FIGURES))} with per cent")
     return floors
 
 
-def judge_floors(report: Report, unit: Unit, floors: Sequence[Floor]) -> list[FloorResult]:
-    """Each floor with the report's figure."""
-    return [FloorResult(floor, _percent(report, unit, floor)) for floor in floors]
-
-
-def _percent(report: Report, unit: Unit, floor: Floor) -> float | None:
-    if floor.figure == PROMPT:
-        value = ((report["prompt"] or {}).get("evidence", {}).get(floor.group) or {}).get("share")
-    else:
-        value = report[unit].get(floor.group, {}).get(floor.figure)
-    return None if value is None else 100 * float(value)
+def judge(report: SetReport, floors: Mapping[str, float], *, sampled: bool) -> list[FloorResult]:
+    """Return each floor whose figure was measured."""
+    figures = {**report.get(NONE, {}), **report.get(EVERY, {})}
+    measured = {name: figures[name] for name in floors if name in figures}
+    return [FloorResult(name, floors[name], 100 * (found.high if sampled else found.mean)) for name, found in measured.items()]

@@ -1,46 +1,54 @@
-"""How well a ranking found what was to be found. Pure functions; every figure is in 0..1, more is better."""
+"""Figures of rankings and prompts, and their intervals. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-CUTS = (5, 10, 20, 50)
-DEEPEST = max(CUTS)
-NAMES = (*(f"{kind}@{cut}" for kind in ("R", "any", "all", "nDCG") for cut in CUTS), "MRR")
-"""R: the share of the evidence among the first k. any, all: whether any (a hit) or all of it is. nDCG: binary gains. MRR: within 50."""
+import numpy as np
 
-Scores = dict[str, float]
-
-
-def measure(ranked: Sequence[str], evidence: frozenset[str]) -> Scores:
-    """The figures of one ranking (best first; a repeated name counts once) for what should have been found, which is not empty.
-
-    nDCG as in Järvelin, Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002, with gain 1 for evidence.
-    """
-    relevant = [name in evidence for name in dict.fromkeys(ranked)][:DEEPEST]
-    scores: Scores = {}
-    for cut in CUTS:
-        hits = sum(relevant[:cut])
-        gain = sum(1 / math.log2(index + 2) for index, hit in enumerate(relevant[:cut]) if hit)
-        best = sum(1 / math.log2(index + 2) for index in range(min(len(evidence), cut)))
-        scores |= {
-            f"R@{cut}": hits / len(evidence),
-            f"any@{cut}": float(hits > 0),
-            f"all@{cut}": float(hits == len(evidence)),
-            f"nDCG@{cut}": gain / best,
-        }
-    scores["MRR"] = next((1 / rank for rank, hit in enumerate(relevant, start=1) if hit), 0.0)
-    return scores
+DEEPEST = 50
+RECALL = ("R@10", "R@50", "all@10", "MRR")
+"""R@k: share of the evidence among the first k. all@10: 1 if all of it is there.
+MRR: 1 / rank of the first evidence, 0 beyond 50."""
+_RESAMPLES = 2000
+_AT_ONCE = 200  # resamples in memory together
 
 
-def mean(rows: Iterable[Scores]) -> Scores:
-    """The mean of every figure; empty for no rows."""
-    every = list(rows)
-    return {name: sum(scores[name] for scores in every) / len(every) for name in NAMES} if every else {}
+class Estimate(NamedTuple):
+    """A mean with its 95 % interval over `n` questions."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
 
 
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least this share (0..1) of the values does not exceed; None for no values."""
-    ordered = sorted(values)
-    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None
+def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float]:
+    """Score a ranking, best first; a repeated id counts once. `evidence` is not empty."""
+    hits = [turn in evidence for turn in dict.fromkeys(ranked)][:DEEPEST]
+    return {
+        "R@10": sum(hits[:10]) / len(evidence),
+        "R@50": sum(hits) / len(evidence),
+        "all@10": float(sum(hits[:10]) == len(evidence)),
+        "MRR": next((1 / rank for rank, hit in enumerate(hits, start=1) if hit), 0.0),
+    }
+
+
+def prompt_scores(shown: Collection[str], evidence: Collection[str]) -> dict[str, float]:
+    """Score the memories in a prompt: evidence and precision if the question has evidence, else "nothing shown"."""
+    hits = len(set(shown) & set(evidence))
+    scores = {"lines": float(len(shown))}
+    if not evidence:
+        return scores | {"nothing shown": float(not shown)}
+    # A prompt without memories has no precision.
+    return scores | {"evidence": hits / len(evidence)} | ({"precision": hits / len(shown)} if shown else {})
+
+
+def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
+    """Return the mean and its bootstrap interval: questions are resampled. `values` is not empty."""
+    sample = np.asarray(values, float)
+    rng = np.random.default_rng(seed)
+    draws = [sample[rng.integers(0, len(sample), (_AT_ONCE, len(sample)))].mean(axis=1) for _ in range(_RESAMPLES // _AT_ONCE)]
+    low, high = np.percentile(np.concatenate(draws), (2.5, 97.5))
+    return Estimate(float(sample.mean()), float(low), float(high), len(sample))

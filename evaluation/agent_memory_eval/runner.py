@@ -1,283 +1,173 @@
-"""A run: conversations go into a server through its public API, questions are asked, and what comes back is noted."""
+"""Store conversations in a server through its public API, ask their questions, and score what comes back."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
-
-import httpx
+from urllib.parse import quote
 
 from agent_memory.core.errors import StartupError
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory_eval.datasets import Conversation, ConversationTurn, Question, sessions_of
+from agent_memory_eval.api import Api, say, wait_for_work
+from agent_memory_eval.baselines import Baselines
+from agent_memory_eval.metrics import DEEPEST, prompt_scores, recall_scores
+from agent_memory_eval.question_sets import Conversation, Question, QuestionSet, Turn
 
-Entrance = Literal["memories", "sessions"]
-Mode = Literal["default", "semantic", "keyword", "hybrid"]
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is (0: unknown)."""
+Via = Literal["memories", "sessions"]
+"""Turns are stored as `message` memories, or appended to sessions, whose messages the server makes memories of."""
 
+SERVER = "server"
 PROMPT_TOKENS = 4000
 _BATCH = 50
-_POLL_SECONDS = 0.2
-# Shorter evidence ("Yes!") would be found in any prompt.
-_TELLING_CHARACTERS = 12
+_WAIT_SECONDS = 2 * 3600.0
+_SEED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run. `run` begins every id and user name, so that runs do not see each other; `max_tokens` None leaves the prompt's size to
-    the server; `parallel` conversations are stored at a time."""
+@dataclass(slots=True)
+class Row:
+    """What came back for one question: recall by each system, and the prompt's figures (empty: not asked for)."""
 
-    url: str
-    run: str
-    entrance: Entrance = "memories"
-    mode: Mode = "default"
-    limit: int = 50
-    prompt: bool = True
-    max_tokens: int | None = None
-    wait_seconds: float = 900.0
-    ingest: bool = True
-    parallel: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back for one question: the turns in rank order (one that is not known keeps its place), the time in milliseconds.
-
-    `prompt_tokens` and `in_prompt` (is the text of an evidence turn in the prompt's first tokens) are None when no prompt was asked for.
-    """
-
-    conversation: str
+    conversation: Conversation
     question: Question
-    ranked: list[str]
-    sessions: list[str]
-    search_ms: float
-    prompt_tokens: int | None = None
-    in_prompt: bool | None = None
-    prompt_ms: float | None = None
+    wants_prompt: bool
+    ranked: list[str] = field(default_factory=list[str])
+    recall: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    prompt: dict[str, float] = field(default_factory=dict[str, float])
 
 
-@dataclass
-class EvaluationRun:
-    """Everything that a run found out. `errors` holds a line for every question that was not answered."""
+def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
+    """Return rows to fill, in the set's order and the same in each run: at most `most` questions with evidence.
 
-    options: Options
-    turns: int = 0
-    ingest_seconds: float = 0.0
-    answers: list[Answer] = field(default_factory=list[Answer])
-    errors: list[str] = field(default_factory=list[str])
-    models: str = ""
-
-
-class Api:
-    """The calls of the public API that a run needs. Raises StartupError for a server that is not there or refuses."""
-
-    def __init__(self, url: str) -> None:
-        # A proxy of the environment is for servers elsewhere.
-        local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
-        self._url = url
-        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), timeout=120, trust_env=not local)
-
-    async def __aenter__(self) -> Api:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._client.aclose()
-
-    async def call(self, method: str, path: str, body: object = None) -> Any:
-        """The parsed answer."""
-        status, answer = await self.exchange(method, path, body)
-        if status >= 300:
-            raise StartupError(f"the server at {self._url} answers {method} {path} with {status}: {str(answer)[:300]}")
-        return answer
-
-    async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """The status and the parsed answer, also of a refusal."""
-        try:
-            response = await self._client.request(method, path, json=body)
-            answer: Any = response.json() if response.content else None
-        except httpx.InvalidURL as error:
-            raise StartupError(f"{self._url} is not the URL of a server") from error
-        except (httpx.HTTPError, ValueError) as error:
-            raise StartupError(f"the server at {self._url} does not answer {method} {path}: {error or type(error).__name__}") from error
-        return response.status_code, answer
-
-
-async def run(options: Options, conversations: Sequence[Conversation], counter: TokenCounter, progress: Progress) -> EvaluationRun:
-    """Ingests (unless told not to), waits until the server's background work is done, and asks. Raises StartupError."""
-    result = EvaluationRun(options)
-    async with Api(options.url) as api:
-        result.models = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
-        if options.ingest:
-            started = time.monotonic()
-            result.turns = await _ingest(api, options, conversations, progress)
-            await _settle(api, options, progress)
-            result.ingest_seconds = time.monotonic() - started
-        total, done = sum(len(conversation.questions) for conversation in conversations), 0
-        for conversation in conversations:
-            turns = {message_id(options, conversation, turn): turn for turn in conversation.turns}
-            for question in conversation.questions:
-                try:
-                    result.answers.append(await _ask(api, options, conversation, question, turns, counter))
-                except StartupError as error:
-                    result.errors.append(f"{conversation.id}: {question.text}: {error.message}")
-                done += 1
-                progress("asking", done, total)
-    return result
-
-
-def user_of(options: Options, conversation: Conversation) -> str:
-    """The user that a conversation becomes."""
-    return f"{options.run}-{conversation.id}"
-
-
-def message_id(options: Options, conversation: Conversation, turn: ConversationTurn) -> str:
-    """The id of the memory, or of the message, that a turn becomes."""
-    return f"{user_of(options, conversation)}-{turn.id}"
-
-
-def _session_id(options: Options, conversation: Conversation, session: str) -> str:
-    return f"{user_of(options, conversation)}-s{session}".replace("/", "_")
-
-
-async def _ingest(api: Api, options: Options, conversations: Sequence[Conversation], progress: Progress) -> int:
-    total, done = sum(len(conversation.turns) for conversation in conversations), 0
-    slots = asyncio.Semaphore(options.parallel)
-
-    async def store(conversation: Conversation) -> None:
-        nonlocal done
-        if options.entrance == "memories":
-            parts = [list(conversation.turns[start : start + _BATCH]) for start in range(0, len(conversation.turns), _BATCH)]
-        else:
-            sessions = sessions_of(conversation.turns).values()
-            parts = [turns[start : start + _BATCH] for turns in sessions for start in range(0, len(turns), _BATCH)]
-        async with slots:
-            for turns in parts:
-                await (_create if options.entrance == "memories" else _append)(api, options, conversation, turns)
-                done += len(turns)
-                progress("storing", done, total)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for conversation in conversations:
-                group.create_task(store(conversation))
-    except* StartupError as failed:
-        first = failed.exceptions[0]
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
-    return done
-
-
-async def _create(api: Api, options: Options, conversation: Conversation, turns: Sequence[ConversationTurn]) -> None:
-    """Turns as `message` memories, each with its session and date."""
-    memories = [
-        {
-            "id": message_id(options, conversation, turn),
-            "text": turn.text,
-            "user_id": user_of(options, conversation),
-            "session_id": _session_id(options, conversation, turn.session),
-            "memory_type": "message",
-            "created_at": turn.when.isoformat(),
-            "event_date": turn.when.isoformat(),
-        }
-        for turn in turns
-    ]
-    await api.call("POST", "/v1/long-term-memory/", {"memories": memories, "deduplicate": False})
-
-
-async def _append(api: Api, options: Options, conversation: Conversation, turns: Sequence[ConversationTurn]) -> None:
-    """Turns of one session as its messages, which the server turns into memories by itself."""
-    messages = [
-        {
-            "id": message_id(options, conversation, turn),
-            "role": turn.role,
-            "content": turn.text,
-            "created_at": turn.when.isoformat(),
-        }
-        for turn in turns
-    ]
-    path = f"/v1/working-memory/{quote(_session_id(options, conversation, turns[0].session), safe='')}/messages"
-    await api.call("POST", path, {"messages": messages, "user_id": user_of(options, conversation)})
-
-
-async def _settle(api: Api, options: Options, progress: Progress) -> None:
-    """Waits until nothing is pending. Raises StartupError when that takes too long, or when the server gave work up."""
-    deadline = time.monotonic() + options.wait_seconds
-    most = 0
-    while True:
-        work: dict[str, dict[str, Any]] = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
-        pending = sum(kind["pending"] for kind in work.values())
-        most = max(most, pending)
-        progress("indexing", most - pending, most)
-        if not pending:
-            break
-        if time.monotonic() > deadline:
-            raise StartupError(f"{pending} pieces of the server's background work are still pending after {options.wait_seconds:.0f} s")
-        await asyncio.sleep(_POLL_SECONDS)
-    if any(kind["dead"] for kind in work.values()):
-        raise StartupError(f"the server gave background work up: { {name: kind['dead'] for name, kind in work.items()} }")
-
-
-async def _ask(
-    api: Api, options: Options, conversation: Conversation, question: Question, turns: dict[str, ConversationTurn], counter: TokenCounter
-) -> Answer:
-    user = user_of(options, conversation)
-    when = {} if question.asked is None else {"reference_time": question.asked.isoformat()}
-    body: dict[str, Any] = {"text": question.text, "user_id": {"eq": user}, "limit": options.limit, **when}
-    if options.mode != "default":
-        body["search_mode"] = options.mode
-    started = time.perf_counter()
-    memories: list[dict[str, Any]] = (await api.call("POST", "/v1/long-term-memory/search", body))["memories"]
-    search_ms = (time.perf_counter() - started) * 1000
-    names = origin_turns(memories, turns.keys())
-    ranked = [turns[name].id if name in turns else f"?{name}" for name in names]
-    sessions = list(dict.fromkeys(turns[name].session if name in turns else f"?{name}" for name in names))
-    if not options.prompt:
-        return Answer(conversation.id, question, ranked, sessions, search_ms)
-    # A session that does not exist yet: only long-term memory can answer.
-    search: Any = {**when, "user_id": {"eq": user}} if when else True
-    asked: dict[str, Any] = {"query": question.text, "session": {"session_id": f"{user}-asks", "user_id": user}, "long_term_search": search}
-    if options.max_tokens is not None:
-        asked["max_tokens"] = options.max_tokens
-    started = time.perf_counter()
-    prompt = await api.call("POST", "/v1/memory/prompt", asked)
-    prompt_ms = (time.perf_counter() - started) * 1000
-    texts = [text_of(message["content"]) for message in prompt["messages"]]
-    evidence = [turn.text for turn in turns.values() if turn.id in question.turns]
-    in_prompt = holds(counter.truncate("\n".join(texts), options.max_tokens or PROMPT_TOKENS), evidence)
-    return Answer(conversation.id, question, ranked, sessions, search_ms, sum(map(counter.count, texts)), in_prompt, prompt_ms)
-
-
-def origin_turns(memories: Sequence[dict[str, Any]], turn_ids: Any) -> list[str]:
-    """The turns that memories are or come from, in rank order, each once.
-
-    A memory that comes from several turns takes a rank for each of them; one of unknown origin keeps its rank.
+    At most `prompts` of them, and as many questions without evidence, get a prompt.
     """
-    names: dict[str, None] = {}
+    rng = random.Random(_SEED)
+    every = [(conversation, question) for conversation in questions.conversations for question in conversation.questions]
+    known = [pair for pair in every if pair[1].evidence]
+    unknown = [pair for pair in every if not pair[1].evidence]
+    asked = rng.sample(known, min(len(known) if most is None else most, len(known)))
+    prompted = {id(question) for pairs in (asked, unknown) for _, question in rng.sample(pairs, min(prompts, len(pairs)))}
+    chosen = {id(question) for _, question in asked} | prompted
+    return [Row(*pair, wants_prompt=id(pair[1]) in prompted) for pair in every if id(pair[1]) in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRun:
+    """One set in one server. `name` begins the name of every user, so that runs do not see each other."""
+
+    api: Api
+    name: str
+    via: Via = "memories"
+
+    def user_of(self, conversation: Conversation) -> str:
+        """Return the user that a conversation becomes."""
+        return f"{self.name}-{conversation.id}"
+
+    def memory_id(self, conversation: Conversation, turn: Turn) -> str:
+        """Return the id of the memory, or of the message, that a turn becomes."""
+        return f"{self.user_of(conversation)}-{turn.id}"
+
+    async def measure(self, rows: Sequence[Row], baselines: Baselines | None) -> None:
+        """Store the conversations, ask the questions and fill the rows. Raises StartupError."""
+        conversations = list({row.conversation.id: row.conversation for row in rows}.values())
+        await self.store(conversations)
+        for done, conversation in enumerate(conversations, start=1):
+            own = [row for row in rows if row.conversation is conversation]
+            for row in own:
+                await self._ask(row)
+            judged = [row for row in own if row.question.evidence]
+            if baselines and judged:
+                rankings = await baselines.rank(conversation, [row.question for row in judged])
+                for row, by_system in zip(judged, rankings, strict=True):
+                    row.recall |= {name: recall_scores(ranked, row.question.evidence) for name, ranked in by_system.items()}
+            say(f"{self.name}: asked about {done} of {len(conversations)} users")
+
+    async def store(self, conversations: Sequence[Conversation]) -> None:
+        """Store conversations and wait until the server's background work is done. Raises StartupError."""
+        for conversation in conversations:
+            for turns in self._batches(conversation):
+                if self.via == "memories":
+                    await self._create(conversation, turns)
+                else:
+                    await self._append(conversation, turns)
+        say(f"{self.name}: sent {sum(len(one.turns) for one in conversations)} turns of {len(conversations)} users")
+        work = await wait_for_work(self.api, _WAIT_SECONDS)
+        if dead := {name: kind["dead"] for name, kind in work.items() if kind["dead"]}:
+            raise StartupError(f"the server gave background work up: {dead}")
+
+    async def search(self, conversation: Conversation, question: Question) -> list[str]:
+        """Return the turns that a search by text, user and the time of the question finds, best first."""
+        time_asked = {"reference_time": question.time.isoformat()} if question.time else {}
+        body = {"text": question.text, "user_id": {"eq": self.user_of(conversation)}, "limit": DEEPEST, **time_asked}
+        return self._turns(conversation, (await self.api.call("POST", "/v1/long-term-memory/search", body))["memories"])
+
+    async def _ask(self, row: Row) -> None:
+        if row.question.evidence:
+            row.ranked = await self.search(row.conversation, row.question)
+            row.recall[SERVER] = recall_scores(row.ranked, row.question.evidence)
+        if row.wants_prompt:
+            user = self.user_of(row.conversation)
+            body = {
+                "query": row.question.text,
+                # This session does not exist: only long-term memory can answer.
+                "session": {"session_id": f"{user}-asks", "user_id": user},
+                "long_term_search": True,
+                "max_tokens": PROMPT_TOKENS,
+            }
+            prompt = await self.api.call("POST", "/v1/memory/prompt", body)
+            shown = self._turns(row.conversation, prompt.get("long_term_memories") or [])
+            row.prompt = prompt_scores(shown, row.question.evidence)
+
+    def _turns(self, conversation: Conversation, memories: Sequence[dict[str, Any]]) -> list[str]:
+        ids = {self.memory_id(conversation, turn): turn.id for turn in conversation.turns}
+        return [ids.get(origin, f"?{origin}") for origin in origins(memories, ids)]
+
+    def _batches(self, conversation: Conversation) -> Iterable[list[Turn]]:
+        groups: dict[str, list[Turn]] = defaultdict(list)
+        for turn in conversation.turns:
+            groups["" if self.via == "memories" else turn.session].append(turn)
+        return [turns[start : start + _BATCH] for turns in groups.values() for start in range(0, len(turns), _BATCH)]
+
+    def _session_id(self, conversation: Conversation, turn: Turn) -> str:
+        return f"{self.user_of(conversation)}-s{turn.session}".replace("/", "_")
+
+    async def _create(self, conversation: Conversation, turns: Sequence[Turn]) -> None:
+        memories = [
+            {
+                "id": self.memory_id(conversation, turn),
+                "text": turn.text,
+                "user_id": self.user_of(conversation),
+                "session_id": self._session_id(conversation, turn),
+                "memory_type": "message",
+                "created_at": turn.time.isoformat(),
+                "event_date": turn.time.isoformat(),
+            }
+            for turn in turns
+        ]
+        await self.api.call("POST", "/v1/long-term-memory/", {"memories": memories, "deduplicate": False})
+
+    async def _append(self, conversation: Conversation, turns: Sequence[Turn]) -> None:
+        messages = [
+            {
+                "id": self.memory_id(conversation, turn),
+                "role": turn.role,
+                "content": turn.text,
+                "created_at": turn.time.isoformat(),
+            }
+            for turn in turns
+        ]
+        path = f"/v1/working-memory/{quote(self._session_id(conversation, turns[0]), safe='')}/messages"
+        await self.api.call("POST", path, {"messages": messages, "user_id": self.user_of(conversation)})
+
+
+def origins(memories: Sequence[dict[str, Any]], known: Container[str]) -> list[str]:
+    """Return the known ids that memories have or were extracted from, in rank order, each once.
+
+    A memory of unknown origin keeps its place.
+    """
+    found: dict[str, None] = {}
     for memory in memories:
-        if memory["id"] in turn_ids:
-            names.setdefault(memory["id"])
-        else:
-            origins = [origin for origin in memory.get("extracted_from") or [] if origin in turn_ids]
-            names.update(dict.fromkeys(name for name in origins or [memory["id"]] if name not in names))
-    return list(names)
-
-
-def text_of(content: Any) -> str:
-    """The text of a prompt message's content."""
-    return content if isinstance(content, str) else str(content.get("text") or "")
-
-
-def holds(prompt: str, texts: Sequence[str]) -> bool:
-    """Whether a prompt holds one of these texts, however it is quoted; texts too short to tell are passed over."""
-    plain = _plain(prompt)
-    return any(len(wanted) >= _TELLING_CHARACTERS and wanted in plain for wanted in map(_plain, texts))
-
-
-def _plain(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
+        sources = [memory["id"]] if memory["id"] in known else [one for one in memory.get("extracted_from") or [] if one in known]
+        found.update(dict.fromkeys(sources or [memory["id"]]))
+    return list(found)

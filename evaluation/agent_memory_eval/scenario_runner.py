@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 from zlib import crc32
 
-from agent_memory.core.errors import StartupError
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.api import Api, wait_for_work
 from agent_memory_eval.prompt_checks import Evidence, failure
 from agent_memory_eval.prompt_text import PromptText, content_text, folded, read_prompt
-from agent_memory_eval.runner import Api
 from agent_memory_eval.scenarios import Call, Check, Day, Extractor, PromptQuestion, Scenario
 from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 
-_POLL_SECONDS = 0.05
 _WAIT_SECONDS = 120.0
 # As many as a prompt shows that only says `long_term_search: true`.
 _LIMIT = 20
@@ -72,12 +68,12 @@ class ScenarioRun:
             ]
             for scenario, _, day in today:
                 await self._write(scenario, day)
-            await self._settle()
+            await wait_for_work(self._api, self._wait_seconds)
             for scenario, result, day in today:
                 for call in day.calls:
                     await self._call(scenario, call, result)
             if any(day.calls for _, _, day in today):
-                await self._settle()
+                await wait_for_work(self._api, self._wait_seconds)
             for scenario, result, day in today:
                 for question in day.questions:
                     await self._ask(scenario, question, result)
@@ -114,17 +110,6 @@ class ScenarioRun:
             for number, memory in enumerate(memories):
                 memory.setdefault("id", f"{user}-{day.session}-m{number}")
             await self._api.call("POST", "/v1/long-term-memory/", {"memories": memories})
-
-    async def _settle(self) -> None:
-        """Waits until the server has nothing to do. Raises StartupError when that takes too long."""
-        deadline = time.monotonic() + self._wait_seconds
-        while True:
-            work: dict[str, dict[str, Any]] = (await self._api.call("GET", "/v1/ready"))["checks"].get("work", {})
-            if not sum(kind["pending"] for kind in work.values()):
-                return
-            if time.monotonic() > deadline:
-                raise StartupError(f"background work is still pending after {self._wait_seconds:.0f} s: {work}")
-            await asyncio.sleep(_POLL_SECONDS)
 
     def _filled(self, scenario: Scenario, value: Any) -> Any:
         """A value of a call with the scenario's ids in the places of "{user}" and "{session:NAME}"."""

@@ -17,14 +17,14 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
 from agent_memory.text.passages.sentences import split_sentences
 from agent_memory.text.summary_subjects import HEAD
-from agent_memory_eval.datasets import Conversation, ConversationTurn, load
+from agent_memory_eval.question_sets import Conversation, Turn, load
 
 BUDGET = 300
 WINDOW = 2000
 """Tokens of a conversation's end that stay in the window."""
 
 
-def leaving(conversation: Conversation, counter: TokenCounter, window: int = WINDOW) -> list[ConversationTurn]:
+def leaving(conversation: Conversation, counter: TokenCounter, window: int = WINDOW) -> list[Turn]:
     """The turns of a conversation that its window does not hold."""
     turns, left = list(conversation.turns), window
     while turns and (left := left - counter.count(turns[-1].text)) > 0:
@@ -32,9 +32,9 @@ def leaving(conversation: Conversation, counter: TokenCounter, window: int = WIN
     return turns
 
 
-def kept_share(conversation: Conversation, turns: Sequence[ConversationTurn], summary: str) -> list[float]:
+def kept_share(conversation: Conversation, turns: Sequence[Turn], summary: str) -> list[float]:
     """The share of content words that a summary has, of each of these turns that is evidence."""
-    evidence = {name for question in conversation.questions for name in question.turns}
+    evidence = {name for question in conversation.questions for name in question.evidence}
     known = content_words(summary)
     wanted = [content_words(turn.text) for turn in turns if turn.id in evidence]
     return [len(words & known) / len(words) for words in wanted if words]
@@ -65,9 +65,9 @@ async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
     """The mean share by each way to summarize, in percent."""
     counter = await TokenCounter.open()
     shares: dict[str, list[float]] = {}
-    for conversation in load(path):
+    for conversation in load(path).conversations:
         turns = leaving(conversation, counter)
-        said = statements_of([Said(turn.text, turn.role, turn.when) for turn in turns], split_sentences)
+        said = statements_of([Said(turn.text, turn.role, turn.time) for turn in turns], split_sentences)
         sizes = [counter.count(statement.text) + 1 for statement in said]
         summary = summarize(said, budget, counter.count, UTC)
         orders = [random.Random(seed).sample(range(len(said)), len(said)) for seed in range(20)]
@@ -85,7 +85,7 @@ async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints the shares of a file in LoCoMo's or LongMemEval's format."""
+    """Prints the shares of a question set."""
     for name, share in asyncio.run(measure(Path(sys.argv[1]))).items():
         print(f"{name}: {share:.1f} % of an evidence turn's content words in {BUDGET} tokens")
 

@@ -9,31 +9,31 @@ from pathlib import Path
 import pytest
 
 from agent_memory.core.settings import load_settings
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory_eval.datasets import Conversation, load
-from agent_memory_eval.runner import Entrance, EvaluationRun, Options, run
+from agent_memory_eval.api import Api
+from agent_memory_eval.question_sets import Conversation, load
+from agent_memory_eval.runner import EvaluationRun, Row, Via, choose
 from tests.support.stack import stack
 
 FILE = Path(__file__).parents[1] / "data" / "recall_conversations.json"
+PROMPTS = 100
 
 
 @dataclass(frozen=True)
 class Known:
-    """The server's base URL, and what a run through each entrance found out."""
+    """The server's base URL, and what a run by each way in found."""
 
     url: str
-    conversations: list[Conversation]
-    runs: dict[Entrance, EvaluationRun]
+    conversations: tuple[Conversation, ...]
+    rows: dict[Via, list[Row]]
 
 
 @pytest.fixture(scope="session")
 async def known(lasting_redis_url: str) -> AsyncGenerator[Known]:
     settings = load_settings(KEY_PREFIX="evaluation", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    conversations = load(FILE)
-    counter = await TokenCounter.open()
-    async with stack(settings, lasting_redis_url) as url:
-        runs: dict[Entrance, EvaluationRun] = {}
-        for entrance in ("memories", "sessions"):
-            options = Options(url, f"recall-{entrance}", entrance)
-            runs[entrance] = await run(options, conversations, counter, lambda *_: None)
-        yield Known(url, conversations, runs)
+    questions = load(FILE)
+    async with stack(settings, lasting_redis_url) as url, Api(url) as api:
+        rows: dict[Via, list[Row]] = {}
+        for via in ("memories", "sessions"):
+            rows[via] = choose(questions, None, PROMPTS)
+            await EvaluationRun(api, f"recall-{via}", via).measure(rows[via], None)
+        yield Known(url, questions.conversations, rows)

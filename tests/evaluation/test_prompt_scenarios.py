@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.core.settings import load_settings
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory_eval.runner import Api
+from agent_memory_eval.api import Api
 from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
 from agent_memory_eval.scenarios import EXTRACTORS, Extractor, load_scenarios
 from agent_memory_eval.scripted_model import model_server

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any, Literal
 
 from agent_memory.core.errors import StartupError
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory_eval.api import Api, say
 from agent_memory_eval.commands.server import evaluation_server
-from agent_memory_eval.runner import Api
 from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
 from agent_memory_eval.scenarios import EXTRACTORS, Extractor, Scenario, load_scenarios
 from agent_memory_eval.scripted_model import model_server
@@ -72,7 +71,7 @@ def _server(scenarios: Sequence[Scenario], chosen: Chosen) -> Generator[str]:
 
 
 def _say_day(number: int, total: int) -> None:
-    print(f"agent-memory: day {number} of {total}", file=sys.stderr, flush=True)
+    say(f"day {number} of {total}")
 
 
 def _run_values(results: Sequence[ScenarioResult]) -> dict[str, Any]:

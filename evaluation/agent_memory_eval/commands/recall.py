@@ -1,139 +1,101 @@
-"""`agent-memory-eval`: measures recall on a file of conversations, against a running server or one that it starts for this."""
+"""`agent-memory-eval recall`: measure a server on question sets, beside plain baselines."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from ulid import ULID
 
 from agent_memory.core.errors import StartupError
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory_eval import report as reports
+from agent_memory.core.settings import load_settings
+from agent_memory.llm.profiles import profile_of
+from agent_memory.llm.providers import open_models
+from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
+from agent_memory_eval.api import Api
+from agent_memory_eval.baselines import Baselines
 from agent_memory_eval.commands.server import evaluation_server
-from agent_memory_eval.datasets import Conversation, load
-from agent_memory_eval.floors import floors_of, judge_floors
-from agent_memory_eval.plot import svg
-from agent_memory_eval.runner import Entrance, Mode, Options, run
+from agent_memory_eval.crowd import check_crowd, crowd_of
+from agent_memory_eval.floors import Floors, judge, load_floors
+from agent_memory_eval.question_sets import QuestionSet, load_all
+from agent_memory_eval.report import SetReport, report_of, set_table, summary_table, values_of
+from agent_memory_eval.runner import EvaluationRun, Row, Via, choose
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationOptions:
-    """What the command line asked for."""
+class RecallOptions:
+    """What the command line asks for."""
 
-    file: Path
-    url: str | None
-    entrance: Literal["memories", "sessions", "both"]
-    unit: reports.Unit
-    mode: Mode
-    limit: int
-    prompt: bool
-    max_tokens: int | None
-    conversations: int | None
-    run: str | None
+    paths: Sequence[Path]
+    sets: Sequence[str]
+    questions: int | None
+    prompts: int
+    base_url: str | None
+    via: Via
+    baselines: bool
+    crowd: int
+    floors: Path | None
     json: Path | None
-    plot: Path | None
-    format: Literal["table", "json"]
-    floors: str | None = None
 
 
-def evaluate(wanted: EvaluationOptions) -> int:
-    """Runs and prints; returns the exit code: 0, or 1 when questions failed or a figure is below its floor. Raises StartupError for
-    anything that prevents a run."""
-    floors = floors_of(wanted.floors)
-    conversations = load(wanted.file)[: wanted.conversations]
-    if not any(conversation.questions for conversation in conversations):
-        raise StartupError(f"{wanted.file} has no question whose evidence is known")
-    for target in (wanted.json, wanted.plot):
-        if target is not None and not target.absolute().parent.is_dir():
-            raise StartupError(f"{target} cannot be written: there is no directory {target.parent}")
-    found = asyncio.run(_measured(wanted, conversations))
-    whole = reports.file_of(found)
-    if wanted.json is not None:
-        _write(wanted.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    if wanted.plot is not None:
-        _write(wanted.plot, svg(f"Recall, {wanted.file.name}, unit {wanted.unit}", _series(found, wanted.unit)))
-    if wanted.format == "json":
-        print(json.dumps(whole, ensure_ascii=False))
-    else:
-        for report in found:
-            reports.show(report, wanted.unit, _stdout())
-    judgements = [(report, kept) for report in found for kept in judge_floors(report, wanted.unit, floors)]
-    for report, kept in judgements:
-        print(f"{report['options']['entrance']}: {kept}", file=sys.stderr if wanted.format == "json" else sys.stdout)
-    low = sum(not kept.holds for _, kept in judgements)
-    if judgements:
-        verdict = f"{low} of {len(judgements)} figures are below their floors" if low else f"all {len(judgements)} floors are kept"
-        print(verdict, file=sys.stderr if wanted.format == "json" else sys.stdout)
-    return 1 if low or any(report["errors"] for report in found) else 0
+def evaluate(options: RecallOptions) -> int:
+    """Measure and print. Return 1 if a figure is below its floor or moves in the crowd. Raises StartupError."""
+    floors = load_floors(options.floors)
+    if options.json is not None and not options.json.absolute().parent.is_dir():
+        raise StartupError(f"{options.json} cannot be written: there is no directory {options.json.parent}")
+    known = load_all(options.paths)
+    with evaluation_server(options.base_url) as url:
+        return asyncio.run(_evaluate(options, known, _selected(known, options.sets), floors, url))
 
 
-def compare(before: Path, after: Path, unit: reports.Unit, form: Literal["table", "json"]) -> int:
-    """Prints how the runs of the second file differ from those of the first, pair by pair. Raises StartupError."""
-    changes = [reports.compare(*pair) for pair in zip(reports.read(before), reports.read(after), strict=False)]
-    if form == "json":
-        print(json.dumps({"comparisons": changes}, ensure_ascii=False))
-    else:
-        for change in changes:
-            reports.show_comparison(change, unit, _stdout())
-    return 0
+def _selected(known: Sequence[QuestionSet], names: Sequence[str]) -> list[QuestionSet]:
+    if unknown := set(names) - {one.name for one in known}:
+        raise StartupError(f"there is no set {min(unknown)!r} among {', '.join(one.name for one in known)}")
+    return [one for one in known if not names or one.name in names]
 
 
-def _stdout() -> Console:
-    # In a pipe a table must not be folded at 80 columns.
-    return Console() if sys.stdout.isatty() else Console(width=140)
+async def _evaluate(options: RecallOptions, known: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str) -> int:
+    """Measure each set, print its table when it is done, then the summary and what is not kept."""
+    name = f"eval-{str(ULID()).lower()}"
+    measured: dict[str, tuple[EvaluationRun, Sequence[Row]]] = {}
+    reports: dict[str, SetReport] = {}
+    async with Api(url) as api, _baselines(api, wanted=options.baselines) as baselines:
+        for one in chosen:
+            run, rows = EvaluationRun(api, f"{name}-{one.name}", options.via), choose(one, options.questions, options.prompts)
+            await run.measure(rows, baselines)
+            measured[one.name], reports[one.name] = (run, rows), report_of(rows)
+            print(f"{set_table(one.name, reports[one.name])}\n", flush=True)
+        others = EvaluationRun(api, f"{name}-crowd")
+        crowded = await check_crowd(measured, crowd_of(known, options.crowd), others) if options.crowd else {}
+    judged = {one: judge(report, floors[one], sampled=options.questions is not None) for one, report in reports.items() if one in floors}
+    print(summary_table(reports, {one: [result.figure for result in results if not result.holds] for one, results in judged.items()}))
+    if options.json is not None:
+        values = {one: values_of(report, measured[one][1]) for one, report in reports.items()}
+        options.json.write_text(json.dumps({"sets": values}, ensure_ascii=False) + "\n", encoding="utf-8")
+    failures = [f"{one}: {result}" for one, results in judged.items() for result in results if not result.holds]
+    failures += [f"{one}: {result}" for one, result in crowded.items() if not result.holds]
+    print("".join(f"\n{one}: {result}" for one, result in crowded.items() if result.holds), end="")
+    print("".join(f"\n{line}" for line in failures))
+    return 1 if failures else 0
 
 
-def _write(path: Path, text: str) -> None:
+@asynccontextmanager
+async def _baselines(api: Api, *, wanted: bool) -> AsyncGenerator[Baselines | None]:
+    """Open the baselines with the server's embedding model. Raises StartupError if the settings name another one."""
+    if not wanted:
+        yield None
+        return
+    models = await open_models(load_settings())
+    embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=0), profile_of(models.embedder.model))
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StartupError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _series(found: list[reports.Report], unit: reports.Unit) -> dict[str, dict[str, float]]:
-    several = len(found) > 1
-    return {
-        (f"{report['options']['entrance']}: " if several else "") + name: group for report in found for name, group in report[unit].items()
-    }
-
-
-async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
-    """One report for each way in."""
-    counter = await TokenCounter.open()
-    entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
-    found: list[reports.Report] = []
-    for entrance in entrances:
-        with evaluation_server(wanted.url) as url, _bars() as bars:
-            name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
-            options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
-            found.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
-    return found
-
-
-# ------------------------------------------------------------------------------------------------------------------- progress
-
-
-def _bars() -> Progress:
-    columns = (TextColumn("{task.description:20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True))
-
-
-class _ProgressBars:
-    """A bar for each stage of a run."""
-
-    def __init__(self, bars: Progress, entrance: str) -> None:
-        self._bars = bars
-        self._entrance = entrance
-        self._known: dict[str, TaskID] = {}
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage not in self._known:
-            self._known[stage] = self._bars.add_task(f"{self._entrance}: {stage}")
-        self._bars.update(self._known[stage], completed=done, total=total)
+        theirs = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
+        if embedder.model not in theirs:
+            raise StartupError(f"the server has {theirs or 'unknown models'}, the settings here {embedder.model}: use --no-baselines")
+        yield Baselines(embedder)
+    finally:
+        await models.close()

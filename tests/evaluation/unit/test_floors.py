@@ -1,36 +1,40 @@
-"""Floors under the figures of a report."""
+"""Floors under the figures of a set."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from agent_memory.core.errors import StartupError
-from agent_memory_eval.floors import floors_of, judge_floors
+from agent_memory_eval.floors import judge, load_floors
+from agent_memory_eval.metrics import Estimate
+from agent_memory_eval.report import EVERY, NONE
 
 REPORT = {
-    "turn": {"all": {"n": 9, "R@10": 0.8, "MRR": 0.5499}, "without adversarial": {"n": 7, "R@10": 0.7649}},
-    "session": {"all": {"n": 9, "R@10": 0.9}},
-    "prompt": {"evidence": {"all": {"n": 9, "share": 0.85}}},
+    EVERY: {"R@10": Estimate(0.8, 0.7, 0.9, 50), "MRR": Estimate(0.5494, 0.5, 0.6, 50)},
+    NONE: {"nothing shown": Estimate(0.6, 0.5, 0.7, 40)},
 }
 
 
-def test_a_floor_is_kept_by_what_is_not_below_it() -> None:
-    kept = judge_floors(REPORT, "turn", floors_of("R@10=80, answerable:R@10=76.6,MRR=55,prompt=85,R@50=1"))
-    assert [one.holds for one in kept] == [True, False, True, True, False]
-    assert [str(one) for one in kept[:2]] == [
-        "holds R@10, all: 80.0 % (at least 80 %)",
-        "FAILS R@10, without adversarial: 76.5 % (at least 76.6 %)",
+def test_a_full_run_keeps_a_floor_by_its_mean_and_a_sample_by_its_interval() -> None:
+    floors = {"R@10": 80, "MRR": 55, "nothing shown": 60, "precision": 99}
+    assert [str(result) for result in judge(REPORT, floors, sampled=False)] == [
+        "holds R@10: 80.0 % (at least 80 %)",
+        "BELOW MRR: 54.9 % (at least 55 %)",
+        "holds nothing shown: 60.0 % (at least 60 %)",
     ]
-    assert "not measured" in str(kept[-1])
-    assert judge_floors(REPORT, "session", floors_of("R@10=90"))[0].holds
-    assert not judge_floors(REPORT | {"prompt": None}, "turn", floors_of("prompt=1"))[0].holds
+    assert all(result.holds for result in judge(REPORT, floors, sampled=True))
+    assert not judge(REPORT, {"R@10": 90.1}, sampled=True)[0].holds
 
 
-def test_no_floors_are_none() -> None:
-    assert floors_of(None) == floors_of("") == []
+def test_our_own_floors_can_be_read() -> None:
+    assert all("R@10" in figures for figures in load_floors(None).values())
 
 
-@pytest.mark.parametrize("text", ["R@10", "R@10=", "R@10=101", "R@10=-1", "R@10=nan", "everyone:R@10=5", "P@10=5", "answerable:=5"])
-def test_what_is_no_floor_is_refused_with_the_form_of_one(text: str) -> None:
-    with pytest.raises(StartupError, match="FIGURE=PERCENT"):
-        floors_of(text)
+@pytest.mark.parametrize("text", ["[x]\nR = 5", '[x]\n"R@10" = "5"', '[x]\n"R@10" = 101', "x = 5", "["])
+def test_what_is_no_floor_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "floors.toml").write_text(text)
+    with pytest.raises(StartupError, match=r"floors\.toml") as caught:
+        load_floors(tmp_path / "floors.toml")
+    assert "\n" not in caught.value.message

@@ -1,52 +1,91 @@
-"""The figures of an evaluation, against values worked out by hand."""
+"""The figures of an evaluation, against values worked out by hand; what becomes of them in a report; baselines."""
 
 from __future__ import annotations
 
-import math
+from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory_eval.metrics import NAMES, mean, measure, percentile
+from agent_memory_eval.baselines import SYSTEMS, Bm25, fuse, terms
+from agent_memory_eval.metrics import estimate, prompt_scores, recall_scores
+from agent_memory_eval.question_sets import Conversation, Question, QuestionSet, Turn
+from agent_memory_eval.report import EVERY, GAIN, NONE, report_of
+from agent_memory_eval.runner import SERVER, Row, choose, origins
 
 
-def test_all_evidence_first_is_the_best_there_is() -> None:
-    assert measure(["a", "b", "c"], frozenset("ab")) == dict.fromkeys(NAMES, 1.0)
+def test_recall_of_a_mixed_ranking() -> None:
+    # Evidence at ranks 2, 7 and 11, one more is missing.
+    ranked = ["x1", "a", "x2", "x3", "x4", "x5", "b", "x6", "x7", "x8", "c"]
+    assert recall_scores(ranked, "abcd") == {"R@10": 0.5, "R@50": 0.75, "all@10": 0.0, "MRR": 0.5}
+    assert recall_scores(["a", "b"], "ab") == {"R@10": 1.0, "R@50": 1.0, "all@10": 1.0, "MRR": 1.0}
 
 
-def test_nothing_found_is_nothing() -> None:
-    assert measure(["x", "y"], frozenset("ab")) == dict.fromkeys(NAMES, 0.0)
-    assert measure([], frozenset("a")) == dict.fromkeys(NAMES, 0.0)
+def test_a_repeated_id_counts_once_and_nothing_counts_beyond_fifty() -> None:
+    assert recall_scores(["x", "x", "a"], "a")["MRR"] == 0.5
+    assert recall_scores([*(f"x{number}" for number in range(50)), "a"], "a")["R@50"] == 0.0
+    assert recall_scores([*(f"x{number}" for number in range(49)), "a"], "a")["R@50"] == 1.0
 
 
-def test_a_mixed_ranking() -> None:
-    # Evidence at the places 2 and 7, one more is missing.
-    scores = measure(["x1", "a", "x2", "x3", "x4", "x5", "b"], frozenset("abc"))
-    assert (scores["R@5"], scores["R@10"], scores["R@50"]) == pytest.approx((1 / 3, 2 / 3, 2 / 3))
-    assert (scores["any@5"], scores["any@10"]) == (1.0, 1.0)
-    assert (scores["all@5"], scores["all@50"]) == (0.0, 0.0)
-    assert scores["MRR"] == 0.5
-    best = 1 + 1 / math.log2(3) + 1 / math.log2(4)
-    assert scores["nDCG@10"] == pytest.approx((1 / math.log2(3) + 1 / math.log2(8)) / best)
-    assert scores["nDCG@5"] == pytest.approx((1 / math.log2(3)) / best)
+def test_prompts_with_and_without_evidence() -> None:
+    assert prompt_scores(["a", "x", "y", "z"], "ab") == {"lines": 4, "evidence": 0.5, "precision": 0.25}
+    assert prompt_scores([], "ab") == {"lines": 0, "evidence": 0.0}
+    assert prompt_scores([], "") == {"lines": 0, "nothing shown": 1.0}
+    assert prompt_scores(["x"], "") == {"lines": 1, "nothing shown": 0.0}
 
 
-def test_more_evidence_than_places() -> None:
-    evidence = frozenset(f"e{number}" for number in range(8))
-    scores = measure([f"e{number}" for number in range(5)], evidence)
-    assert (scores["R@5"], scores["all@5"], scores["nDCG@5"]) == (5 / 8, 0.0, 1.0)
+def test_an_interval_holds_the_mean_and_shrinks_with_more_questions() -> None:
+    few, many = estimate([0.0, 1.0] * 10), estimate([0.0, 1.0] * 1000)
+    assert (few.mean, few.n, many.n) == (0.5, 20, 2000)
+    assert few.low < many.low < 0.5 < many.high < few.high
+    # The standard error of 2,000 fair coins is 1.1 points.
+    assert many.high - many.low == pytest.approx(4 * 0.5 / 2000**0.5, rel=0.1)
 
 
-def test_a_repeated_name_counts_once_and_nothing_counts_beyond_fifty() -> None:
-    assert measure(["x", "x", "a"], frozenset("a"))["MRR"] == 0.5
-    assert measure([*(f"x{number}" for number in range(50)), "a"], frozenset("a"))["MRR"] == 0.0
-    assert measure([*(f"x{number}" for number in range(49)), "a"], frozenset("a"))["R@50"] == 1.0
+def row(category: str, evidence: str, ranked: str, baselines: tuple[str, str, str] = ("", "", "")) -> Row:
+    question = Question(f"{category}-{ranked}", "?", category, frozenset(evidence))
+    found = Row(Conversation("c", (), (question,)), question, wants_prompt=False)
+    if evidence:
+        rankings = zip((SERVER, *SYSTEMS), (ranked, *baselines), strict=True)
+        found.recall = {system: recall_scores(ids, evidence) for system, ids in rankings}
+    return found
 
 
-def test_means_and_percentiles() -> None:
-    rows = [measure(["a"], frozenset("a")), measure(["x", "a"], frozenset("a"))]
-    assert mean(rows)["MRR"] == 0.75
-    assert mean([]) == {}
-    assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.0
-    assert percentile([3.0, 1.0, 2.0, 4.0], 0.95) == 4.0
-    assert percentile([7.0], 0.5) == 7.0
-    assert percentile([], 0.5) is None
+def test_a_report_has_categories_and_the_gain_over_the_best_baseline_of_the_set() -> None:
+    rows = [row("fact/one", "a", "a", ("a", "", "")), row("fact/two", "ab", "a", ("", "ab", "b")), row("none", "", "")]
+    rows[2].prompt = prompt_scores([], "")
+    report = report_of(rows)
+    assert list(report) == [EVERY, NONE, "fact", "fact/one", "fact/two", "none"]
+    # Dense and BM25 find one of two; the first of equals is the best.
+    assert (report[EVERY]["R@10"].mean, report[EVERY]["dense"].mean, report[EVERY]["BM25"].mean) == (0.75, 0.5, 0.5)
+    assert report[EVERY][GAIN].mean == 0.25
+    assert report["fact/two"]["R@10"].n == 1
+    assert report[NONE]["nothing shown"].mean == 1.0
+
+
+def test_a_sample_is_the_same_in_each_run_and_bounds_prompts_apart() -> None:
+    turn = Turn("t", "1", "user", "said", datetime(2025, 1, 1, tzinfo=UTC))
+    questions = tuple(Question(f"q{number}", "?", "c", frozenset("t" if number % 2 else "")) for number in range(100))
+    known = QuestionSet("set", (Conversation("c", (turn,), questions),))
+    rows = choose(known, 20, 5)
+    assert [one.question.id for one in rows] == [one.question.id for one in choose(known, 20, 5)]
+    assert sum(bool(one.question.evidence) for one in rows) == 20
+    assert [sum(one.wants_prompt for one in rows if bool(one.question.evidence) is has) for has in (True, False)] == [5, 5]
+    assert len(choose(known, None, 0)) == 50
+
+
+def test_memories_are_matched_to_turns() -> None:
+    memories = [{"id": "t1"}, {"id": "fact", "extracted_from": ["t2", "t1"]}, {"id": "other", "extracted_from": None}, {"id": "t2"}]
+    assert origins(memories, {"t1", "t2", "t3"}) == ["t1", "t2", "other"]
+
+
+def test_bm25_prefers_rare_terms_and_short_documents() -> None:
+    documents = ["a cat sat here", "a cat sat here with another cat, two dogs and a parrot", "a parrot", "nothing of the kind"]
+    index = Bm25([terms(text) for text in documents])
+    assert index.rank(terms("parrots")) == [2, 1]
+    assert index.rank(terms("cat parrot"))[0] == 1
+    assert index.rank(terms("zebra")) == []
+    assert terms("我的护照 V2") == ["我", "的", "护", "照", "我的", "的护", "护照", "v2"]
+
+
+def test_rank_fusion_prefers_what_both_lists_have() -> None:
+    assert fuse([1, 2, 3], [4, 2])[0] == 2

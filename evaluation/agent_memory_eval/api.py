@@ -1,0 +1,72 @@
+"""A server's public HTTP API, as an evaluation calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from agent_memory.core.errors import StartupError
+
+_POLL_SECONDS = 0.05
+_SAY_SECONDS = 20.0
+
+
+class Api:
+    """Calls of a server. Raises StartupError if the server is away or refuses."""
+
+    def __init__(self, url: str) -> None:
+        # A proxy of the environment is for servers elsewhere.
+        local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+        self._url = url
+        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), timeout=120, trust_env=not local)
+
+    async def __aenter__(self) -> Api:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._client.aclose()
+
+    async def call(self, method: str, path: str, body: object = None) -> Any:
+        """Return the parsed answer."""
+        status, answer = await self.exchange(method, path, body)
+        if status >= 300:
+            raise StartupError(f"the server at {self._url} answers {method} {path} with {status}: {str(answer)[:300]}")
+        return answer
+
+    async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Return the status and the parsed answer, also of a refusal."""
+        try:
+            response = await self._client.request(method, path, json=body)
+            answer: Any = response.json() if response.content else None
+        except httpx.InvalidURL as error:
+            raise StartupError(f"{self._url} is not the URL of a server") from error
+        except (httpx.HTTPError, ValueError) as error:
+            reason = error or type(error).__name__
+            raise StartupError(f"the server at {self._url} does not answer {method} {path}: {reason}") from error
+        return response.status_code, answer
+
+
+async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
+    """Wait until no background work is pending, and return its last state. Raises StartupError after `seconds`."""
+    deadline, said = time.monotonic() + seconds, time.monotonic()
+    while True:
+        work: dict[str, dict[str, Any]] = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
+        pending, now = sum(kind["pending"] for kind in work.values()), time.monotonic()
+        if not pending:
+            return work
+        if now > deadline:
+            raise StartupError(f"background work is still pending after {seconds:.0f} s: {work}")
+        if now - said > _SAY_SECONDS:
+            say(f"{pending} pieces of background work are pending")
+            said = now
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def say(line: str) -> None:
+    """Print progress on stderr: stdout has the results."""
+    print(f"agent-memory: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,88 @@
+"""Plain retrieval to compare a server with: the turns of a conversation alone, the question as it is, no times."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import Stemmer
+
+from agent_memory.llm.base import Embedder
+from agent_memory.text.terms import STOP_WORDS
+from agent_memory_eval.metrics import DEEPEST
+from agent_memory_eval.question_sets import Conversation, Question
+
+SYSTEMS = ("dense", "BM25", "RRF")
+_FUSED = 100  # of each list
+_BATCH = 64
+_HAN_AND_KANA = "\u3040-\u30ff\u3400-\u9fff"
+_WORD = re.compile(rf"[{_HAN_AND_KANA}]+|[^\W{_HAN_AND_KANA}]+")
+
+
+class Baselines:
+    """Ranks turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def rank(self, conversation: Conversation, questions: Sequence[Question]) -> list[dict[str, list[str]]]:
+        """Return for each question the ids of the best turns by each system."""
+        texts = [turn.text for turn in conversation.turns]
+        vectors = np.concatenate([await self._embedder.embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
+        asked = await self._embedder.embed([question.text for question in questions], role="query")
+        words = Bm25([terms(text) for text in texts])
+        rankings: list[dict[str, list[str]]] = []
+        for question, query in zip(questions, asked, strict=True):
+            near = np.argsort(-(vectors @ query), kind="stable")[:_FUSED].tolist()
+            worded = words.rank(terms(question.text))[:_FUSED]
+            orders = zip(SYSTEMS, (near, worded, fuse(near, worded)), strict=True)
+            rankings.append({system: [conversation.turns[place].id for place in order[:DEEPEST]] for system, order in orders})
+        return rankings
+
+
+def terms(text: str) -> list[str]:
+    """Split a text: English stems without stop words; Chinese and Japanese as characters and pairs of them."""
+    found: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if re.match(f"[{_HAN_AND_KANA}]", word):
+            found += [*word, *map("".join, pairwise(word))]
+        elif word not in STOP_WORDS:
+            found.append(Stemmer.Stemmer("english").stemWord(word))
+    return found
+
+
+class Bm25:
+    """Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 = 1.2, b = 0.75."""
+
+    def __init__(self, documents: Sequence[Sequence[str]], k1: float = 1.2, b: float = 0.75) -> None:
+        mean_length = sum(map(len, documents)) / max(len(documents), 1) or 1
+        postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for place, document in enumerate(documents):
+            for term, count in Counter(document).items():
+                weight = count * (k1 + 1) / (count + k1 * (1 - b + b * len(document) / mean_length))
+                postings[term].append((place, weight))
+        self._size = len(documents)
+        self._postings = dict(postings)
+
+    def rank(self, query: Sequence[str]) -> list[int]:
+        """Return the documents that have any of the terms, best first."""
+        scores: dict[int, float] = defaultdict(float)
+        for term in dict.fromkeys(query):
+            having = self._postings.get(term, [])
+            rarity = math.log(1 + (self._size - len(having) + 0.5) / (len(having) + 0.5))
+            for place, weight in having:
+                scores[place] += rarity * weight
+        return sorted(scores, key=lambda place: (-scores[place], place))
+
+
+def fuse(*rankings: Sequence[int], k: int = 60) -> list[int]:
+    """Reciprocal rank fusion: Cormack, Clarke, Büttcher, SIGIR 2009."""
+    scores: dict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, place in enumerate(ranking, start=1):
+            scores[place] += 1 / (k + rank)
+    return sorted(scores, key=lambda place: -scores[place])
