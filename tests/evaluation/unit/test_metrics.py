@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent_memory_eval.baselines import SYSTEMS, Bm25, fuse, terms
+from agent_memory_eval.crowd import CrowdResult, crowd_of
 from agent_memory_eval.metrics import estimate, prompt_scores, recall_scores
 from agent_memory_eval.question_sets import Conversation, Question, QuestionSet, Turn
 from agent_memory_eval.report import EVERY, GAIN, NONE, report_of
@@ -89,3 +90,12 @@ def test_bm25_prefers_rare_terms_and_short_documents() -> None:
 
 def test_rank_fusion_prefers_what_both_lists_have() -> None:
     assert fuse([1, 2, 3], [4, 2])[0] == 2
+
+
+def test_a_crowd_has_its_size_in_turns_of_all_sets_and_may_move_recall_by_a_point() -> None:
+    turns = tuple(Turn(f"t{number}", "1", "user", f"text {number}", datetime(2025, 1, 1, tzinfo=UTC)) for number in range(9))
+    crowd = crowd_of([QuestionSet(name, (Conversation("c", turns, ()),)) for name in ("one", "two")], 450)
+    assert [len(one.turns) for one in crowd] == [200, 200, 50]
+    assert {turn.text for one in crowd for turn in one.turns} == {turn.text for turn in turns}
+    assert len({(one.id, turn.id) for one in crowd for turn in one.turns}) == 450
+    assert [CrowdResult(80.0, among).holds for among in (79.0, 81.0, 78.9, 81.1)] == [True, True, False, False]
