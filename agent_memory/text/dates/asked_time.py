@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from agent_memory.text.dates.named_times import Mention, NamedTime, language_table, mentions, midnight
 from agent_memory.text.dates.tables import Table
 
-_SENTENCE = re.compile(r"(?<!\b\d)(?<!\b\d\d)[.!?…]+\s+|[\n。！]+|[？](?=.)")
+_SENTENCE = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++\s+|[\n。！]+|[？](?=.)")
 _WORD = re.compile(r"[^\W_]+")
 _COMMAS = ",，;；"
 _OF_A_THING = "的"

@@ -24,7 +24,7 @@ _MOST_MENTIONS = 64
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
-_SENTENCE_END = re.compile(r"(?<!\b\d)(?<!\b\d\d)[.!?…]+(?=\s)|[;\n。！？；]")
+_SENTENCE_END = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++(?=\s)|[;\n。！？；]")
 _CLAUSE_END = re.compile(r"[,:，：、–—()（）]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car)\b", re.IGNORECASE)
 _OTHERS = [language for code, language in LANGUAGE_CODES.items() if code not in ("de", "es", "fr")]
 _SOME_DAY = date(2024, 5, 15)

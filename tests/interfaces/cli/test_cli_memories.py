@@ -108,7 +108,7 @@ async def test_search_shows_procedural_memories_as_they_are(server: Server) -> N
         ("'' -u ben", {"m2"}),
         ("paints --search-mode keyword", {"m3"}),
         ("paints --search-mode hybrid --hybrid-alpha 0.1 -u cleo", {"m3"}),
-        ("'Cleo paints.' -d 0.05", {"m3"}),
+        ("'Cleo paints.' -d 0.3", {"m3"}),
         ("-u nobody", set()),
     ],
 )
