@@ -114,6 +114,7 @@ class _Search(BaseModel):
     event_date: EventDate | None = Field(None, description=f"When what it tells happened, {_DATE}")
     timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon; the user's if not given.")
     min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
+    min_relevance: float | None = Field(None, ge=0, le=1, description="Leave out what is less relevant; 0.025 in prompts if not given.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
     )

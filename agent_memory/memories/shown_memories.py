@@ -107,9 +107,10 @@ class ShownMemory:
 
     `last_said_at` is when it was said again, None when it was not, and `times_said` how often it was said. `ended_at` is since when what a
     message says is no longer true, as far as a fact that rests on it was superseded; `edited_at` is when somebody gave it other words.
+    `beside` is the `mid` of the memory that it is shown for, where it would not be an answer by itself.
     """
 
-    __slots__ = ("edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
+    __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
 
     def __init__(self, mid: str, values: dict[str, Any]) -> None:
         self.mid = mid
@@ -118,6 +119,7 @@ class ShownMemory:
         self.times_said = 1
         self.ended_at: datetime | None = None
         self.edited_at: datetime | None = None
+        self.beside: str | None = None
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:

@@ -42,8 +42,8 @@ about the same."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
-def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
-    """The ids of those that say last what another one before them says otherwise; the statements are given oldest first.
+def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
+    """Return, by id, the last statement on its subject of each that a later one contradicts. Expects oldest first.
 
     Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any
     more, I missed cheese", "I'm vegan again, for good".
@@ -51,7 +51,6 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
     # By positions: the one after another is always a later one, whatever their ids are.
     last_of: dict[int, int] = {}
-    latest: set[int] = set()
     for position, memory in enumerate(statements):
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
         if not words and slot is None:
@@ -73,10 +72,8 @@ def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
         before.append((position, words, needed, slot))
         if earlier:
             subjects = {_last_of(last_of, each) for each in earlier}
-            latest.difference_update(subjects)
             last_of.update(dict.fromkeys(subjects, position))
-            latest.add(position)
-    return frozenset([statements[each].id for each in latest])
+    return {statements[each].id: statements[_last_of(last_of, each)].id for each in last_of}
 
 
 @lru_cache(maxsize=1)

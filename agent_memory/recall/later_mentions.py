@@ -31,6 +31,10 @@ _MOST_BY_NAME = 4
 _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
 
 
+_Names = dict[tuple[str | None, str, str], tuple[datetime, str]]
+"""Since when a user, as a speaker, has spoken of a name, and the `mid` of the statement on the page that tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamedThing:
     """A thing that a memory names, and since when something later may have been said of it."""
@@ -71,6 +75,7 @@ def with_mentions(page: Sequence[ShownMemory], said: Iterable[tuple[NamedThing, 
         for memory in thing.mentions(statements):
             if memory.mid not in there:
                 there.add(memory.mid)
+                memory.beside = thing.memory.mid
                 behind.setdefault(thing.memory.mid, []).append(memory)
     return [each for memory in page for each in (memory, *behind.get(memory.mid, ()))]
 
@@ -80,15 +85,19 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
     if not further:
         return page
     there = {memory.mid for memory in page}
-    since: dict[tuple[str | None, str, str], datetime] = {}
+    since: _Names = {}
     for memory in page:
         _note_names(memory, since)
     left = [memory for memory in further if memory.mid not in there and _tells_of_a_name(memory)]
     added: list[ShownMemory] = []
-    while len(added) < _MOST_BY_NAME and (following := next((memory for memory in left if _is_named(memory, since)), None)) is not None:
+    while len(added) < _MOST_BY_NAME:
+        following, beside = next(((memory, mid) for memory in left if (mid := _named_by(memory, since)) is not None), (None, None))
+        if following is None:
+            break
+        following.beside = beside
         left.remove(following)
         added.append(following)
-        _note_names(following, since, at=min(since.values()))
+        _note_names(following, since, at=min(since.values())[0])
     return [*page, *added] if added else page
 
 
@@ -97,7 +106,7 @@ def _tells_of_a_name(memory: ShownMemory) -> bool:
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
-def _note_names(memory: ShownMemory, since: dict[tuple[str | None, str, str], datetime], at: datetime | None = None) -> None:
+def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) -> None:
     """Notes the names of a statement: a later one of its speaker that has one of them tells more of it."""
     if not _tells_of_a_name(memory):
         return
@@ -105,10 +114,12 @@ def _note_names(memory: ShownMemory, since: dict[tuple[str | None, str, str], da
         folded = fold(name).removesuffix("'s").removesuffix("’s")
         key = (memory.user_id, speaker_name(memory), folded)
         if name.lower() not in calendar_names():
-            since[key] = min(since.get(key, memory.created_at), at or memory.created_at)
+            noted = (at or memory.created_at, memory.beside or memory.mid)
+            since[key] = min(since.get(key, noted), noted)
 
 
-def _is_named(memory: ShownMemory, since: dict[tuple[str | None, str, str], datetime]) -> bool:
+def _named_by(memory: ShownMemory, since: _Names) -> str | None:
+    """The `mid` of the statement on the page that has a name of a later statement; None for no such name."""
     speaker = speaker_name(memory)
     told = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
-    return any(begin is not None and memory.created_at > begin for begin in told)
+    return next((noted[1] for noted in told if noted is not None and memory.created_at > noted[0]), None)

@@ -1,18 +1,17 @@
 """What of the memories that a search brought a prompt shows, and in which order: facts first, then what was said (pure).
 
-Facts are in the order of the search, what was said is in that of time. Each kind has a half of the places and of the tokens; what one does
-not need is the other's.
+Facts are in the order of the search, what was said in that of time, the clearly relevant first. Each kind has a half of the places and of
+the tokens; what one does not need is the other's. What corrects a statement, or is shown only for it, stands indented under it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.contradictions import latest_of
+from agent_memory.recall.contradictions import corrections_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
 from agent_memory.text.languages.questions import asks_for_questions
 from agent_memory.text.normalization import QUESTION
@@ -25,6 +24,8 @@ _MOST_CITED = 4
 # A message that is so many times as long as the facts that rest on it says more than they do.
 _SAYS_MORE = 4
 
+# What has this share of the best relevance is clearly relevant, too; of a handful everything is.
+_CLEAR_SHARE, _HANDFUL = 0.25, 5
 # Room for less than this shows nothing that could be understood, in tokens.
 _LEAST_PASSAGE = 64
 # Few texts have more tokens than that: English has four bytes a token, Chinese three.
@@ -54,15 +55,20 @@ class MemoryList:
         return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
-        """A line of each thing that was said, oldest first; questions behind statements."""
-        asked = self.asked
-        dated = sorted([(memory.id in asked, line_date(memory), memory.id, memory) for memory in self.statements], key=itemgetter(0, 1, 2))
-        latest = latest_of([memory for asks, *_, memory in dated if not asks]) if len(dated) > 1 else frozenset[str]()
-        part_of = self.passages.get
-        return [
-            memory_line(memory, style, when, latest=memory.id in latest, asks=asks, passage=part_of(memory.id))
-            for asks, when, _, memory in dated
-        ]
+        """A line of each statement, oldest first, the clearly relevant before others, what belongs to it below it; then questions."""
+        dated = {memory.id: line_date(memory) for memory in self.statements}
+        oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
+        stated = [memory for memory in oldest_first if memory.id not in self.asked]
+        last = corrections_of(stated) if len(stated) > 1 else {}
+        latest = frozenset(last.values())
+        lines: list[str] = []
+        for group in _groups(stated, last):
+            for place, memory in enumerate(group):
+                passage = self.passages.get(memory.id)
+                line = memory_line(memory, style, dated[memory.id], latest=memory.id in latest, passage=passage)
+                lines.append(f"  {line}" if place else line)
+        asked = [memory for memory in oldest_first if memory.id in self.asked]
+        return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in asked)]
 
     def text(self, style: LineStyle) -> str:
         """All lines, with the note that they are quotations, as the contract's one message has them."""
@@ -108,6 +114,8 @@ class MemorySelection:
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
         """The memories to show; `cut` then says of the others why not, but for those beyond the limit."""
+        beside = [memory for memory in memories if memory.beside is not None]
+        memories = [memory for memory in memories if memory.beside is None] if beside else memories
         facts = [memory for memory in memories if not memory.is_message]
         asked = frozenset([memory.id for memory in memories if memory.is_message and only_asks(memory)])
         statements = [memory for memory in memories if memory.is_message]
@@ -124,6 +132,9 @@ class MemorySelection:
         if beyond and len(shown) + len(said) < self.limit:
             more, beyond = self._fit(beyond, self.limit - len(shown) - len(said), counted=counted)
             shown += more
+        if beside:
+            there = {memory.mid for memory in said}
+            said += self._fit([memory for memory in beside if memory.beside in there], len(beside), counted=True)[0]
         for memory in (*beyond, *over):
             self._wanted += (cost := self._cost(memory))
             if cost > self._left:
@@ -173,6 +184,22 @@ class MemorySelection:
             else:
                 kept.append(memory)
         return kept
+
+
+def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
+    """Statements (oldest first) with what corrects them or is shown for them; the clearly relevant first, each kind by its newest."""
+    by_mid = {memory.mid: memory for memory in statements}
+    groups: dict[str, list[ShownMemory]] = {}
+    for memory in reversed(statements):
+        hit = memory if memory.beside is None else by_mid.get(memory.beside, memory)
+        groups.setdefault(last.get(hit.id, hit.id), []).append(memory)
+    newest_last = [group[::-1] for group in reversed(groups.values())]
+    clear = _CLEAR_SHARE * max(map(_relevance, statements), default=0.0) if len(statements) > _HANDFUL else 0.0
+    return sorted(newest_last, key=lambda group: max(map(_relevance, group)) < clear)
+
+
+def _relevance(memory: ShownMemory) -> float:
+    return memory.values.get("relevance") or 0.0
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:

@@ -36,7 +36,6 @@ from agent_memory.recall.token_budget import (
     ALWAYS_SHARE,
     DEFAULT_FORMAT_TOKENS,
     RECALLED_SHARE,
-    SECTION_SHARE,
     SUMMARY_SHARE,
     TokenBudget,
 )
@@ -115,12 +114,13 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
+        share = budget.memory_share(session.window.count_tokens())
 
         def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
             return (
                 _fit_together(budget, ALWAYS_SHARE, contents.always),
                 _fit_together(budget, SUMMARY_SHARE, [session.summary]),
-                [fitted for content in contents.own for fitted in _fit_together(budget, SECTION_SHARE, [content])],
+                [fitted for content in contents.own for fitted in _fit_together(budget, share, [content])],
                 _fit_together(budget, RECALLED_SHARE, contents.recalled),
             )
 

@@ -38,6 +38,11 @@ class TokenBudget:
         taken = self._total - self.left
         return max(min(self.left, int(self._total * self._offered) - taken), 0) if self._shared else self.left
 
+    def memory_share(self, window_tokens: int) -> float:
+        """The share of the memories: their own, and what the session's messages, of so many tokens, leave of theirs."""
+        spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
+        return max(SECTION_SHARE, spare)
+
     def take(self, count_tokens: Callable[[], int]) -> None:
         """The part has used so many; they are counted only where there is a limit."""
         if self.left is not None:

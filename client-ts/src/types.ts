@@ -1492,6 +1492,8 @@ export interface MemoryRecordResult {
   score_type?: SearchScoreTypeEnum | null;
   /** How it was scored, when the search asked for that with `explain`. */
   explanation?: HitExplanation | null;
+  /** How probable it is that the query asks for it, from 0 to 1; left out in listings. */
+  relevance?: number | null;
   /** The part of a long text that fits the query best; left out for a text that is shorter than about 300 tokens. */
   passage?: Passage | null;
 }
@@ -2290,6 +2292,11 @@ export interface SearchRequest {
   distinct?: boolean | null;
   /** Whether the answer and each result say how they came about. */
   explain?: boolean;
+  /**
+   * Leaves out what is less relevant, from 0 to 1. A search shows the nearest however far they are when this is not given; a prompt
+   * shows what has 0.025 at least.
+   */
+  min_relevance?: number | null;
   /** The agent that they belong to. */
   agent_id?: TagFilter | null;
   /** What the facts are about, such as `home_city`. */

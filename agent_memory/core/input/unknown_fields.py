@@ -17,7 +17,7 @@ SCOPE_FIELDS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 """What says whose data is meant."""
 NARROWING = SCOPE_FIELDS | {
     *("session", "topics", "entities", "created_at", "last_accessed", "event_date", "memory_type", "extraction_strategy"),
-    *("metadata", "slot", "category", "source_class", "filter", "min_trust"),
+    *("metadata", "slot", "category", "source_class", "filter", "min_trust", "min_relevance"),
 }
 """What narrows which data is meant, one way or another."""
 SENT_BACK = frozenset({"session_id"})

@@ -55,6 +55,13 @@ class TermStatistics:
         """How much each term tells of which memory is meant; none without memories."""
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
+    def unknown_share(self, terms: Collection[str]) -> float:
+        """The share of what these terms tell that belongs to terms which no memory has."""
+        weights = self.weights()
+        told = sum(weights.get(term, 0.0) for term in terms)
+        unknown = sum(weights[term] for term in terms if term in weights and not self.terms[term].memories)
+        return unknown / told if told else 0.0
+
 
 @dataclass(slots=True)
 class _KnownTerms:

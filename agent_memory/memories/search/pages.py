@@ -158,6 +158,8 @@ class PageReader:
             if card is not None:
                 why = explain_memory(ranking.memory_of(each), rank) if explains else None
                 card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
+                if ranking.relevance is not None:
+                    card.values["relevance"] = round(ranking.relevance(each[1]), 3)
                 if (number := ranking.passages.get(each[1])) is not None:
                     card.set_passage(number)
                 cards.append(card)

@@ -55,6 +55,10 @@ class QueryWords:
     phrase: str = ""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     mean_length: float = 1.0
+    memories: int = 0
+    """How many memories were counted."""
+    unknown: float = 0.0
+    """The share of the weights, of the subject or of all terms, that belongs to terms which no memory has."""
 
 
 @dataclass(slots=True)
@@ -193,6 +197,8 @@ class QueryBuilder:
                 phrase,
                 {term: weight for term, weight in statistics.weights().items() if term in terms},
                 statistics.mean_length,
+                statistics.total,
+                statistics.unknown_share(subject or terms),
             ),
             meaning,
             span,

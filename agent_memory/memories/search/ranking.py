@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from statistics import median
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from agent_memory.memories.search.candidates import CandidateList, Candidates
 from agent_memory.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
 from agent_memory.memories.search.query import SearchQuery
+from agent_memory.memories.search.relevance.estimate import FEW_MEMORIES, MIN_RELEVANCE, Background, RelevanceEstimate
 from agent_memory.memories.store import Hits
 from agent_memory.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
@@ -173,6 +174,7 @@ class Ranking:
     listed: bool = False
     passages: Mapping[str, int] = field(default_factory=dict[str, int])
     """The number of the best passage of each long memory that was found by one, from 1."""
+    relevance: RelevanceEstimate | None = None
 
     def memory_of(self, scored: Scored) -> RankedMemory:
         """What is known of a scored memory. Ten of hundreds are asked about."""
@@ -194,27 +196,53 @@ class Ranking:
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
-    """The candidates in the order of their scores. In an answer without further pages what shares no word with the query and is less
-    similar than `min_similarity` is left out."""
+    """The candidates in the order of their scores, those that are relevant enough: for a request that says how much that is, and for
+    prompts. In an answer without further pages what shares no word with the query and is less similar than `min_similarity` is left out,
+    too."""
+    ranking = _rank(query, candidates, min_similarity)
+    least = least_relevance(query)
+    if least is None or (relevance := ranking.relevance) is None:
+        return ranking
+    # A prompt judges what was said: facts are few, and were found to be worth keeping.
+    facts = ranking.facts if query.request.min_relevance is None else ()
+    enough = {name for _, name in ranking.scored if name in facts or relevance(name) >= least}
+    scored = [each for each in ranking.scored if each[1] in enough]
+    far = [*(each for each in ranking.scored if each[1] not in enough), *ranking.below_threshold]
+    return replace(ranking, total=len(scored), scored=scored, below_threshold=far)
+
+
+def least_relevance(query: SearchQuery) -> float | None:
+    """How relevant what a query finds must be at least; None where everything counts."""
+    request = query.request
+    if request.min_relevance is not None:
+        return request.min_relevance
+    few = query.mode is None or query.words.memories < FEW_MEMORIES
+    return None if query.paged or few or request.distance_threshold is not None or filters_content(request) else MIN_RELEVANCE
+
+
+def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
     if not candidates:
         return Ranking(0, [])
+    background = Background(query.words.memories, query.words.unknown, filters_content(query.request) or names_time_alone(query))
     if query.meaning is None:
         hits = candidates[CandidateList.BEST_BY_WORDS]
         of_facts = _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS)
         values = dict(zip(hits.names, hits.values, strict=True)) | of_facts
         scored = _ordered([(value, name) for name, value in values.items()])
-        return Ranking(hits.total, [(saturated(value), name) for value, name in scored], facts=of_facts)
+        relevance = RelevanceEstimate({}, values, background)
+        return Ranking(hits.total, [(saturated(value), name) for value, name in scored], facts=of_facts, relevance=relevance)
     if query.mode is SearchModeEnum.SEMANTIC:
         within = candidates.get(CandidateList.WITHIN_DISTANCE)
         total = candidates[CandidateList.MATCHING].total if within is None else within.total
         near = _similarities(candidates[CandidateList.NEAREST] if within is None else within)
         near, passages = with_nearest_passages(near, candidates.get(CandidateList.NEAREST_PASSAGES))
         ordered = _ordered([(similarity, name) for name, similarity in near.items()])
-        return Ranking(total, [(max(0.0, similarity), name) for similarity, name in ordered], similarities=near, passages=passages)
-    return _rank_both(query, candidates, min_similarity)
+        scored = [(max(0.0, similarity), name) for similarity, name in ordered]
+        return Ranking(total, scored, similarities=near, passages=passages, relevance=RelevanceEstimate(near, {}, background))
+    return _rank_both(query, candidates, min_similarity, background)
 
 
-def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
+def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float, background: Background) -> Ranking:
     """The order by meaning and words together."""
     near, passages = with_nearest_passages(_similarities(candidates[CandidateList.NEAREST]), candidates.get(CandidateList.NEAREST_PASSAGES))
     # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
@@ -222,6 +250,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
     words, passages_by_words = with_best_passages(words, candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
     passages |= passages_by_words
+    nearest = dict(near)
     in_time, answers, words_in_time = frozenset[str](), frozenset[str](), dict[str, float]()
     if query.span is not None:
         near_in_time = _similarities(candidates[CandidateList.NEAREST_IN_TIME])
@@ -251,9 +280,12 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if query.depth > _FIRST_DEPTH:
         (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least, far=far)
+    time_bonus = TIME_BONUS if query.words.subject else 1.0
     if in_time:
         # Where the time is all that is asked, all of it comes first.
-        fused = timed(fused, in_time, TIME_BONUS if query.words.subject else 1.0)
+        fused = timed(fused, in_time, time_bonus)
+    near_all, listed = ({}, {}) if unknown else (near, nearest)
+    relevance = RelevanceEstimate(listed, words, background, facts=near_all, in_time=in_time, time_bonus=time_bonus)
     left_out: list[Scored] = []
     if not query.paged:
         fused, left_out = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
@@ -263,7 +295,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
-    return Ranking(total, fused, left_out, near, parts, facts, words, passages=passages)
+    return Ranking(total, fused, left_out, near, parts, facts, words, passages=passages, relevance=relevance)
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:

@@ -15,10 +15,11 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
-from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, filters_content, names_days, names_time_alone
+from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, filters_content, least_relevance, names_days, names_time_alone
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
+from agent_memory.recall.corrections import with_corrections
 from agent_memory.recall.later_mentions import named_things, with_mentions, with_what_names_the_same
 from agent_memory.recall.memory_list import cited_messages
 from agent_memory.recall.sections.everything import EverythingReads
@@ -28,6 +29,7 @@ from agent_memory.storage.connection import Pipe
 from agent_memory.text.dates.named_times import mentions, moments
 from agent_memory.text.languages.filler import has_content, holds_literal, literal_words
 from agent_memory.text.languages.questions import is_about_everything
+from agent_memory.text.retrieval_units import needs_context
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
@@ -101,9 +103,13 @@ class MemoriesSection:
         page = holding_literals(query, page)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
+        page = matching_themselves(query, page)
         page = await self._with_later_mentions(ask.scope, query, page, newest)
         if further:
-            page = with_what_names_the_same(page, [memory for memory in further if memory.is_message])
+            said = [memory for memory in further if memory.is_message]
+            if least_relevance(query) is None:
+                page = with_what_names_the_same(page, said)
+            page = with_corrections(page, said)
             page = [*page, *resting_on(page, [memory for memory in further if not memory.is_message])]
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
@@ -137,9 +143,11 @@ class MemoriesSection:
         wanted = body.long_term_search
         if wanted is None or wanted is False:
             return None
-        request = SearchRequest(limit=self._settings.prompt_memories, timezone=body.timezone) if wanted is True else wanted
+        request = SearchRequest(timezone=body.timezone) if wanted is True else wanted
         # What is in quarantine is shown to no model, whoever asks.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
+        if "limit" not in request.model_fields_set:
+            update["limit"] = self._settings.prompt_memories
         if ask.explain:
             update["explain"] = True
         user, namespace = (body.user_id, body.namespace) if session is None else (session.user_id, session.namespace)
@@ -158,6 +166,18 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
     around it, is near what is asked."""
     said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
+
+
+def matching_themselves(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """The memories without an assistant's short lines that share no word with the query themselves: these were found by what the user said
+    around them."""
+    asked = frozenset(query.words.terms)
+    return [memory for memory in page if not _is_short_answer(memory) or not asked or not asked.isdisjoint(terms(memory.text))]
+
+
+def _is_short_answer(memory: ShownMemory) -> bool:
+    """Whether it is an assistant's message that is found by the words around it."""
+    return memory.is_message and memory.values["metadata"].get("role") == "assistant" and needs_context(memory.text) == 1.0
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:

@@ -119,6 +119,11 @@ class WindowContent:
     turns: SessionTurns | None
     named_window: int | None
 
+    def count_tokens(self) -> int:
+        """How many tokens all of them take, those beyond the model's window left out."""
+        tokens = FittedWindow(self.turns, () if self.turns is None else self.turns.messages).count_tokens()
+        return tokens if self.named_window is None else min(tokens, self.named_window)
+
     def fit_section(self, tokens: int | None) -> FittedWindow:
         """The last messages that fit into the window, and into so many tokens; the newest in any case."""
         if self.turns is None:

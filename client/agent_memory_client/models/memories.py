@@ -238,6 +238,8 @@ class MemoryRecordResult(MemoryRecord):
     """Which kind of search made the score; null in listings."""
     explanation: HitExplanation | None = None
     """How it was scored, when the search asked for that with `explain`."""
+    relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    """How probable it is that the query asks for it, from 0 to 1; left out in listings."""
     passage: Passage | None = Absent
     """The part of a long text that fits the query best; left out for a text that is shorter than about 300 tokens."""
 

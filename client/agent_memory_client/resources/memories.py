@@ -158,13 +158,14 @@ class Memories(Resource):
         reference_time: datetime | None = None,
         explain: bool = False,
         min_trust: float | None = None,
+        min_relevance: float | None = None,
     ) -> MemoryRecordResults:
         """A page of the memories that fit `text` best (`limit` 1 to 100); with an empty text, of all that the filters allow.
 
         Without a `search_mode` meaning and words count together, which finds most; a memory that has no vector yet is found by its words.
         `distance_threshold` is the largest cosine distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. A time
         that the text names ("last week") is read in `timezone` as seen from `reference_time`. With `explain` each hit says how it
-        was scored; what is trusted less than `min_trust` (0 to 1) is left out.
+        was scored; what is trusted less than `min_trust`, or less relevant than `min_relevance` (0 to 1), is left out.
         """
         filters: dict[str, Any] = {
             "session_id": session_id,
@@ -194,6 +195,7 @@ class Memories(Resource):
             reference_time=reference_time,
             explain=explain or None,
             min_trust=min_trust,
+            min_relevance=min_relevance,
         )
         return await self._read(MemoryRecordResults, Call("POST", f"{_PATH}/search", query(optimize_query=optimize_query), body))
 

@@ -96,6 +96,7 @@ class Prompts(Resource):
         recency_half_life_last_access_days: float | None = None,
         recency_half_life_created_days: float | None = None,
         server_side_recency: bool | None = None,
+        min_relevance: float | None = None,
     ) -> PromptAnswer:
         """A prompt of long-term memories alone: those that fit `query` and the filters."""
         filters: dict[str, Any] = {
@@ -130,6 +131,7 @@ class Prompts(Resource):
             hybrid_alpha=hybrid_alpha,
             text_scorer=text_scorer,
             distance_threshold=distance_threshold,
+            min_relevance=min_relevance,
         )
         return await self._render({"query": query, "long_term_search": search}, optimize_query)
 

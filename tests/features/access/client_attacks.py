@@ -90,6 +90,7 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "rules": lambda i: ExtractionRules(),
     "source": lambda i: PurgeRequest(source_class=["client", "user"], session_id=i.session),
     "min_trust": lambda i: 0.0,
+    "min_relevance": lambda i: 0.0,
     "import_source": lambda i: i.memory,
     "wait": lambda i: 0.0,
     "dry_run": lambda i: False,

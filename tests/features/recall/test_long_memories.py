@@ -70,3 +70,11 @@ async def test_prompt_shows_passages_of_long_memories_where_they_do_not_fit_as_a
     assert prompt.text is not None
     assert "My locker code" in prompt.text
     assert len(prompt.text) < 4 * 300
+
+
+async def test_memories_take_the_tokens_that_a_short_session_leaves(rig: Rig) -> None:
+    await rig.append("chat", "Hello!", user_id="cy")
+    await rig.remember(*(record(f"Stamp {number} in my album is blue. " * 12, user_id="cy") for number in range(20)))
+    body = {"query": "Which stamps are in my album?", "session": {"session_id": "chat", "user_id": "cy"}, "long_term_search": True}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body | {"max_tokens": 3000}))
+    assert 5_500 < sum(len(memory.text) for memory in prompt.long_term_memories or ()) < 4 * 3000

@@ -67,7 +67,7 @@ PIECES = [
     ),
 ]
 TEXT = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(exclude_categories=["Cs"]), max_size=5)), max_size=14).map("".join)
-LINE = re.compile(r"- \[(?P<when>[^;\[\]]+); (?P<kind>[a-z]+)\] (?P<text>.*) \(ID: (?P<id>.*)\)")
+LINE = re.compile(r"(?:  )?- \[(?P<when>[^;\[\]]+); (?P<kind>[a-z]+)\] (?P<text>.*) \(ID: (?P<id>.*)\)")
 
 
 def card(text: str, memory_id: str, minutes: int = 0, kind: str = "semantic") -> ShownMemory:

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.corrections import with_corrections
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle
 from agent_memory.recall.memory_list import MemoryList, MemorySelection
+from agent_memory.recall.service import RecallService
 from agent_memory.text.prompt_marks import own_words
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import MemoryPromptRequest, MemoryRecord, MemoryTypeEnum
+from tests.support.rig import SCOPE, Rig
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STYLE = LineStyle(MONDAY + timedelta(days=6), UTC)
@@ -89,7 +92,7 @@ def test_what_is_said_again_is_of_the_day_on_which_it_was_said_last() -> None:
     shown = lines(said("I am vegan", again=5, times=3), said("I am not vegan", 4))
     assert ends(shown) == ["user said: I am not vegan", "user said: I am vegan"]
     assert marks(shown) == ["", "said 3 times, latest"]
-    assert shown[1].startswith("- [7 March 2026, 1 day ago, said 3 times, latest; message]")
+    assert shown[1].startswith("  - [7 March 2026, 1 day ago, said 3 times, latest; message]")
 
 
 def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
@@ -137,8 +140,13 @@ def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str,
 def test_of_three_statements_on_one_thing_only_the_last_is_the_latest() -> None:
     shown = lines(said("I'm vegan"), said("I'm not vegan any more, I missed cheese", 1), said("I'm vegan again, for good this time", 2))
     assert marks(shown) == ["", "", "latest"]
+
+
+def test_statements_of_one_subject_stand_together_the_newest_subject_last() -> None:
     shown = lines(said("I'm vegan"), said("My desk is number 4", 1), said("I'm not vegan", 2), said("My desk is number 9", 3))
-    assert marks(shown) == ["", "", "latest", "latest"]
+    assert ends(shown) == [f"user said: {text}" for text in ("I'm vegan", "I'm not vegan", "My desk is number 4", "My desk is number 9")]
+    assert marks(shown) == ["", "latest", "", "latest"]
+    assert [line.startswith("  - ") for line in shown] == [False, True, False, True]
 
 
 def test_only_one_speaker_contradicts_himself() -> None:
@@ -198,3 +206,55 @@ def test_ids_can_be_left_out() -> None:
     (shown,) = lines(said("I moved to Oslo"), style=style)
     assert shown == "- [2 March 2026, 6 days ago; message] user said: I moved to Oslo"
     assert own_words(shown) == ""
+
+
+def with_mid(memory: ShownMemory, relevance: float | None = None) -> ShownMemory:
+    memory.mid = memory.id
+    if relevance is not None:
+        memory.values["relevance"] = relevance
+    return memory
+
+
+def test_correction_is_shown_with_what_it_corrects_and_takes_no_place_of_a_hit() -> None:
+    old, other = with_mid(said("My meeting room code is 4411", 1)), with_mid(said("My desk has two drawers", 3))
+    new, far = with_mid(said("My meeting room code is 9127 now", 2)), with_mid(said("We had soup for lunch", 4))
+    page = with_corrections([old, other], [far, new])
+    assert [memory.text for memory in page] == [old.text, other.text, new.text]
+    listed = MemorySelection(len, "Which code?", 2, 10_000, True).select(page)
+    assert ends(listed.statement_lines(STYLE)) == [f"user said: {memory.text}" for memory in (old, new, other)]
+    assert marks(listed.statement_lines(STYLE)) == ["", "latest", ""]
+    assert [line.startswith("  - ") for line in listed.statement_lines(STYLE)] == [False, True, False]
+
+
+def test_correction_of_what_is_not_shown_is_not_shown() -> None:
+    old, new = with_mid(said("My meeting room code is 4411", 1)), with_mid(said("My meeting room code is 9127 now", 2))
+    first = with_mid(said("The code of the bicycle lock is on the receipt"))
+    listed = MemorySelection(len, "Which code?", 1, 10_000, True).select(with_corrections([first, old], [new]))
+    assert [memory.text for memory in listed.memories] == [first.text]
+
+
+def test_corrections_are_found_in_any_language() -> None:
+    for before, after in (
+        ("我的座位在三楼靠窗。", "我的座位在五楼门口。"),
+        ("Mein Spind hat die Nummer 12.", "Mein Spind hat die Nummer 40."),
+    ):
+        old, new = with_mid(said(before)), with_mid(said(after, 1))
+        assert with_corrections([old], [new]) == [old, new]
+        assert with_corrections([new], [old]) == [new], "what was said before corrects nothing"
+
+
+def test_clearly_relevant_statements_stand_before_others_each_oldest_first() -> None:
+    relevances = {"Skates rust": 0.4, "Plums fell": 0.02, "Ink dried": 0.5, "Bells rang": 0.03, "Lamps glow": 0.3, "Ice melts": 0.04}
+    memories = [with_mid(said(text, day), value) for day, (text, value) in enumerate(relevances.items())]
+    shown = ends(MemoryList((), memories[::-1]).statement_lines(STYLE))
+    assert [line.split()[2] for line in shown] == ["Skates", "Ink", "Lamps", "Plums", "Bells", "Ice"]
+
+
+async def test_assistant_line_that_only_stands_beside_a_hit_is_not_shown(rig: Rig) -> None:
+    await rig.append("a", "My canoe is tied to the old willow.", user_id="u")
+    await rig.append("a", "That sounds like a lovely and quiet spot!", role="assistant", user_id="u")
+    await rig.append("a", "A canoe needs a cover in winter.", role="assistant", user_id="u")
+    await rig.work()
+    body = MemoryPromptRequest.model_validate({"query": "Where is my canoe?", "user_id": "u", "long_term_search": True})
+    shown = [memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()]
+    assert sorted(shown) == ["A canoe needs a cover in winter.", "My canoe is tied to the old willow."]

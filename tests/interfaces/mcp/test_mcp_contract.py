@@ -20,10 +20,10 @@ EXCEPTIONS = {
 MORE = {
     "set_working_memory": {"model_name", "context_window_max"},
     "get_working_memory": {"model_name", "context_window_max"},
-    "search_long_term_memory": {"min_trust"},
-    "memory_prompt": {"min_trust"},
+    "search_long_term_memory": {"min_trust", "min_relevance"},
+    "memory_prompt": {"min_trust", "min_relevance"},
 }
-"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust."""
+"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust and relevance."""
 ARCHIVE = {"archival_memory_search", "conversation_search", "conversation_search_date"}
 OURS = {
     *("forget_memory", "core_memory_append", "core_memory_replace", "archival_memory_insert", *ARCHIVE),

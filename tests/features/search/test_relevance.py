@@ -1,0 +1,97 @@
+"""How relevant a memory is, by a user's own memories as the background; what a prompt and `min_relevance` leave out by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.memories.search.relevance.estimate import FEW_MEMORIES, Background, RelevanceEstimate
+from agent_memory.memories.search.service import SearchService
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResult, MemoryTypeEnum, SearchRequest
+from tests.support.rig import SCOPE, Rig, record
+
+CHATTER = [
+    f"{who} {what} on day {day}."
+    for day in range(1, 11)
+    for who in ("My neighbor", "The postman", "Our teacher")
+    for what in ("walked the dog", "planted tulips", "baked rye bread", "repaired the fence")
+]
+KNOWN = "My telescope has a mirror of twelve inches."
+
+
+def noise(count: int = 50) -> dict[str, float]:
+    return {f"n{number}": 0.2 - number / 1000 for number in range(count)}
+
+
+def test_what_stands_out_of_its_list_is_relevant() -> None:
+    estimate = RelevanceEstimate({"hit": 0.6} | noise(), {"hit": 12.0, "n3": 3.0}, Background(500))
+    assert estimate.known == 1.0
+    assert estimate("hit") > 0.5 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
+
+
+def test_nothing_is_relevant_where_nothing_stands_out_and_no_word_is_known() -> None:
+    estimate = RelevanceEstimate(noise(), {}, Background(500, unknown=1.0))
+    assert [estimate(name) for name in noise()] == [0.0] * 50
+
+
+@pytest.mark.parametrize("background", [Background(FEW_MEMORIES - 1, unknown=1.0), Background(500, unknown=1.0, narrowed=True)], ids=str)
+def test_few_or_narrowed_memories_are_no_background(background: Background) -> None:
+    assert RelevanceEstimate(noise(10), {}, background).known == 1.0
+
+
+def test_relevance_does_not_depend_on_the_scale_of_words() -> None:
+    one, ten = (RelevanceEstimate({"hit": 0.5} | noise(), {"hit": 2.0 * scale, "n1": 1.0 * scale}, Background(500)) for scale in (1, 10))
+    assert [one(name) for name in ("hit", "n1", "n9")] == [ten(name) for name in ("hit", "n1", "n9")]
+
+
+def test_without_a_vector_the_best_by_words_is_most_relevant() -> None:
+    estimate = RelevanceEstimate({}, {"a": 8.0, "b": 2.0}, Background(500, unknown=0.5))
+    assert 0.5 > estimate("a") > estimate("b") > 0.0
+
+
+@pytest.fixture
+async def diary(rig: Rig) -> Rig:
+    texts = [*CHATTER, KNOWN]
+    await rig.remember(*(record(text, memory_type=MemoryTypeEnum.MESSAGE) for text in texts))
+    return rig
+
+
+async def search(rig: Rig, text: str, **wanted: Any) -> list[MemoryRecordResult]:
+    return (await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, **wanted}))).memories
+
+
+async def prompt(rig: Rig, text: str, **wanted: Any) -> list[str]:
+    body = MemoryPromptRequest.model_validate({"query": text, "long_term_search": wanted or True})
+    return [memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()]
+
+
+@pytest.mark.parametrize("mode", [{}, {"search_mode": "semantic"}, {"search_mode": "keyword"}], ids=str)
+async def test_search_says_how_relevant_each_memory_is_and_leaves_out_what_is_less(diary: Rig, mode: dict[str, Any]) -> None:
+    found = await search(diary, "How large is the mirror of my telescope?", limit=20, **mode)
+    relevances = [memory.relevance for memory in found]
+    assert found[0].text == KNOWN
+    assert relevances[0] is not None
+    assert relevances[0] > 0.3
+    assert all(relevance is not None and relevance < relevances[0] for relevance in relevances[1:])
+    assert [memory.text for memory in await search(diary, "the mirror of my telescope", min_relevance=0.3, **mode)] == [KNOWN]
+
+
+async def test_plain_search_keeps_the_nearest_and_a_listing_has_no_relevance(diary: Rig) -> None:
+    assert len(await search(diary, "quantum chromodynamics", limit=20)) == 20
+    assert [memory.relevance for memory in await search(diary, "", limit=3, min_relevance=1)] == [None] * 3
+
+
+async def test_prompt_shows_what_is_relevant_and_nothing_else(diary: Rig) -> None:
+    shown = await prompt(diary, "How large is the mirror of my telescope?")
+    assert KNOWN in shown
+    assert len(shown) < 10
+    assert await prompt(diary, "Which antibiotic did Dr Osei prescribe to Farida?") == []
+
+
+@pytest.mark.parametrize("wanted", [True, {}, {"user_id": {"eq": "u"}}], ids=str)
+async def test_all_ways_to_ask_for_a_prompt_have_one_number_of_memories(rig: Rig, wanted: Any) -> None:
+    await rig.remember(*(record(f"I bought stamp number {number}.", user_id="u") for number in range(40)))
+    body = MemoryPromptRequest.model_validate({"query": "Which stamps did I buy?", "user_id": "u", "long_term_search": wanted})
+    assert len((await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()) == 20
