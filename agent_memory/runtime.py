@@ -141,6 +141,8 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         models = await open_models(settings)
         stack.push_async_callback(models.close)
         profile = profile_of(models.embedder.model)
+        if "min_similarity" not in settings.search.model_fields_set:
+            settings = settings.model_copy(update={"search": settings.search.model_copy(update={"min_similarity": profile.least})})
         embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=_CACHED_VECTORS), profile)
         stack.push_async_callback(embedder.close)
         longterm = settings.longterm

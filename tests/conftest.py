@@ -37,6 +37,8 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.upper() in variables():
             del os.environ[name]
+    # Half the CPU of the default, which the tests of search quality name themselves. TEST_LOCAL_MODEL runs all tests with another one.
+    os.environ["LOCAL_MODEL"] = os.environ.get("TEST_LOCAL_MODEL", "all-MiniLM-L6-v2")
     for group in settings_module.GROUPS.values():
         group.model_config["env_file"] = None
     # Nobody waits for what a conversation may still bring, but those tests that are about it.

@@ -50,6 +50,8 @@ class ModelProfile:
     """Where the mean vector comes from: a name in `means.npz`, or `probes`; empty for a model whose vectors share next to nothing."""
     far: Literal["zero", "median"] = "median"
     """What counts as far when lists are fused: a cosine of 0, or the median of the list. docs/recall.md has the measurements."""
+    least: float = 0.2
+    """The cosine of a question and a memory below which they have nothing to do with each other, if they share no word."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
@@ -66,7 +68,7 @@ class ModelProfile:
 # The scale was measured by scripts/score_scale.py on English chats and diaries.
 PROFILES = {
     "multilingual-e5-small": ModelProfile(
-        prefixes=("query: ", "passage: "), mean="multilingual-e5-small", scale=ScoreScale(noise=0.24, match=0.27)
+        prefixes=("query: ", "passage: "), mean="multilingual-e5-small", least=0.08, scale=ScoreScale(noise=0.24, match=0.27)
     ),
     "all-MiniLM-L6-v2": ModelProfile(far="zero"),
     "use-multilingual-v3": ModelProfile(far="zero"),

@@ -106,7 +106,13 @@ async def test_nothing_to_embed(local: LocalEmbedder) -> None:
     assert (await local.embed([])).shape == (0, 384)
 
 
-async def test_e5_gives_the_vectors_of_its_published_weights(local: LocalEmbedder) -> None:
+@pytest.fixture(scope="session")
+async def multilingual() -> LocalEmbedder:
+    """The default model."""
+    return await shared_embedder(load_settings(LOCAL_MODEL=e5.NAME))
+
+
+async def test_e5_gives_the_vectors_of_its_published_weights(multilingual: LocalEmbedder) -> None:
     """The int8 graph and the word table beside it, against a plain forward pass with the 4-bit weights."""
     path = weights.find_package(e5.NAME) / e5.WEIGHT_FILE
     exact, table = e5.read_weights(path)
@@ -116,8 +122,8 @@ async def test_e5_gives_the_vectors_of_its_published_weights(local: LocalEmbedde
     encoder = e5.E5Encoder.load(path.parent, threads=1, max_tokens=256)
     ids = encoder.tokenize(texts)
     reference = np.stack([forward(exact, row, layers=12, heads=12, epsilon=1e-12) for row in ids])
-    assert (local.model, local.dimensions) == ("multilingual-e5-small", 384)
-    cosines = (await local.embed(texts) * reference).sum(axis=1)
+    assert (multilingual.model, multilingual.dimensions) == ("multilingual-e5-small", 384)
+    cosines = (await multilingual.embed(texts) * reference).sum(axis=1)
     assert (cosines > 0.99).all(), cosines
 
 
@@ -128,8 +134,8 @@ async def test_e5_reads_full_width_and_half_width_letters_alike() -> None:
     assert len(encoder.tokenize(["river " * 100])[0]) == 16
 
 
-async def test_similar_texts_are_near(local: LocalEmbedder) -> None:
-    embedder = ProfiledEmbedder(CachingEmbedder(local, entries=10), profile_of(local.model))
+async def test_similar_texts_of_two_languages_are_near(multilingual: LocalEmbedder) -> None:
+    embedder = ProfiledEmbedder(CachingEmbedder(multilingual, entries=10), profile_of(multilingual.model))
     dog, puppy, chiot, tax = await embedder.embed(
         ["I got a new dog", "We adopted a puppy", "Nous avons adopté un chiot", "The tax form is due in April"]
     )

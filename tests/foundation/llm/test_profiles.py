@@ -106,7 +106,8 @@ async def test_all_processes_of_a_store_subtract_the_same_mean(make_rig: MakeRig
             assert probe_sentences()[0] not in model.texts
 
 
-async def test_store_keeps_its_local_model_until_the_operator_names_one(make_rig: MakeRig) -> None:
+async def test_store_keeps_its_local_model_until_the_operator_names_one(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_MODEL")
     async with make_rig() as rig:
         await rig.rt.client.hset(rig.keys.config, "model", "all-MiniLM-L6-v2")
         prefix = rig.settings.redis.key_prefix

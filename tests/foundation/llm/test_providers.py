@@ -15,7 +15,7 @@ At = Callable[..., Settings]
 
 
 async def test_without_a_key_everything_is_local() -> None:
-    models = await open_models(load_settings())
+    models = await open_models(load_settings(LOCAL_MODEL="multilingual-e5-small"))
     assert models.chat is None
     assert models.embedder.dimensions == 384
     assert models.counter.count("hello world") == 2
