@@ -29,7 +29,6 @@ from agent_memory.storage.connection import Pipe
 from agent_memory.text.dates.named_times import mentions, moments
 from agent_memory.text.languages.filler import has_content, holds_literal, literal_words
 from agent_memory.text.languages.questions import is_about_everything
-from agent_memory.text.retrieval_units import needs_context
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
@@ -103,7 +102,6 @@ class MemoriesSection:
         page = holding_literals(query, page)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
-        page = matching_themselves(query, page)
         page = await self._with_later_mentions(ask.scope, query, page, newest)
         if further:
             said = [memory for memory in further if memory.is_message]
@@ -166,18 +164,6 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
     around it, is near what is asked."""
     said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
-
-
-def matching_themselves(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """The memories without an assistant's short lines that share no word with the query themselves: these were found by what the user said
-    around them."""
-    asked = frozenset(query.words.terms)
-    return [memory for memory in page if not _is_short_answer(memory) or not asked or not asked.isdisjoint(terms(memory.text))]
-
-
-def _is_short_answer(memory: ShownMemory) -> bool:
-    """Whether it is an assistant's message that is found by the words around it."""
-    return memory.is_message and memory.values["metadata"].get("role") == "assistant" and needs_context(memory.text) == 1.0
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:

@@ -1,8 +1,8 @@
 """How probable it is that a memory is what a query asks for (pure).
 
-Two logistic regressions, whose numbers stand in `weights.json` (docs/recall.md says what they were fitted on). One tells whether anything is known
-of what is asked: how far the nearest memory stands out of its list, how much of the query's words no memory has, and whether meaning and
-words agree. The other tells how likely a memory with its score is meant, by the number of memories. All of them compare a query with the
+Two logistic regressions; docs/recall.md says what the numbers in `weights.json` were fitted on. One tells whether anything is known of what
+is asked: how far the nearest memory stands out of its list, how much of the query's words no memory has, and whether meaning and words
+agree. The other tells how likely a memory with its score is meant, by the number of memories. All of them compare a query with the
 user's own memories, because what is near among the notes of a programmer is far among those of a family.
 """
 
