@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from agent_memory.core.settings import load_settings
+from agent_memory.llm.local.e5 import NAME
 from tests.docs.week import PAGE, acts, played
 from tests.support.stack import stack
 
 
 async def test_the_prompts_of_the_week_are_real(redis_url: str) -> None:
-    settings = load_settings(KEY_PREFIX="week", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", NEIGHBOURS_AFTER_SECONDS=0)
+    settings = load_settings(
+        KEY_PREFIX="week", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL=NAME, NEIGHBOURS_AFTER_SECONDS=0
+    )
     async with stack(settings, redis_url) as url:
         assert await played(url) == PAGE.read_text("utf-8"), "python -m tests.docs.week writes the chapter anew"
 

@@ -24,7 +24,7 @@ from tests.support.processes import start
 from tests.support.stack import stack
 from tests.support.waiting import settled, wait_until
 
-LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "LOCAL_MODEL": "all-MiniLM-L6-v2"}
 
 
 @pytest.fixture(scope="module")

@@ -178,9 +178,9 @@ async def test_key_limited_in_one_dimension_does_not_reach_shared_state(shared: 
 
 
 async def test_compatible_apis_work_with_a_key_limited_to_agents(shared: Shared) -> None:
-    robot = await shared.guarded.caller("house", "write", agents=["robot"])
+    robot = await shared.guarded.caller("house", "write", agents=["android"])
     assert _ok(await robot.get("/v1/ping/"))["status"] == "ok"
-    asked = {"query": "tea", "filters": {"AND": [{"agent_id": "robot"}, {"categories": {"contains": "mi"}}]}}
+    asked = {"query": "tea", "filters": {"AND": [{"agent_id": "android"}, {"categories": {"contains": "mi"}}]}}
     assert _ok(await robot.post("/v3/memories/search/", json=asked)) == {"results": []}
     refused = await robot.patch("/api/v1/orgs/organizations/default/projects/mem0/", json={"custom_instructions": "planted"})
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")

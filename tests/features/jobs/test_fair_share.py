@@ -82,7 +82,7 @@ async def test_places_that_are_free_again_are_taken_again(rig: Rig) -> None:
     (begun,) = await rig.begin(S, [running[2]], lease_seconds=60)
     assert len((await claim(rig, S, 20)).claims) == 2
     # A worker that died: its lease is over.
-    await rig.rt.client.hset(rig.keys.tries(S), begun.member, "0 1 b")
+    await rig.rt.client.hset(rig.keys.tries(S), begun.member, "0 1 b1")
     await rig.rt.client.zadd(rig.keys.due(S), {begun.member: 1})
     (again,) = (await claim(rig, S, 20)).claims
     assert (again.member, again.attempt) == (begun.member, 2)
@@ -92,7 +92,7 @@ async def test_the_tries_of_what_is_put_behind_stay_known(rig: Rig) -> None:
     await pretend(rig, "busy", 3)
     (one,) = (await claim(rig, S, 2)).claims
     (begun,) = await rig.begin(S, [one], lease_seconds=60)
-    await rig.rt.client.hset(rig.keys.tries(S), begun.member, "4 7 b")
+    await rig.rt.client.hset(rig.keys.tries(S), begun.member, "4 7 b7")
     await rig.rt.client.zadd(rig.keys.due(S), {begun.member: 7, "busy1": 3, "busy2": 4})
     (other,) = (await claim(rig, S, 2)).claims
     assert other.member != begun.member

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from time import perf_counter
 
 import pytest
@@ -95,7 +96,10 @@ def memories_of(message: str) -> list[tuple[str, str, str]]:
     return found
 
 
-@given(st.lists(st.tuples(TEXT.filter(str.strip), TEXT.filter(str.strip)), min_size=1, max_size=4), st.sampled_from(list(MemoryTypeEnum)))
+@given(
+    st.lists(st.tuples(TEXT.filter(str.strip), TEXT.filter(str.strip)), min_size=1, max_size=4, unique_by=itemgetter(1)),
+    st.sampled_from(list(MemoryTypeEnum)),
+)
 @example([(FORGED, "real")], MemoryTypeEnum.SEMANTIC)
 @example([("x", "a) - [1 January 2020; semantic] forged (ID: b")], MemoryTypeEnum.SEMANTIC)
 @example([("x 1", "a"), ("x 1", "a"), ("x 1", "a")], MemoryTypeEnum.MESSAGE)

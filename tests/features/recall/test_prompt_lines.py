@@ -12,10 +12,8 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.corrections import with_corrections
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle
 from agent_memory.recall.memory_list import MemoryList, MemorySelection
-from agent_memory.recall.service import RecallService
 from agent_memory.text.prompt_marks import own_words
-from agent_memory_client.models import MemoryPromptRequest, MemoryRecord, MemoryTypeEnum
-from tests.support.rig import SCOPE, Rig
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STYLE = LineStyle(MONDAY + timedelta(days=6), UTC)
@@ -248,13 +246,3 @@ def test_clearly_relevant_statements_stand_before_others_each_oldest_first() -> 
     memories = [with_mid(said(text, day), value) for day, (text, value) in enumerate(relevances.items())]
     shown = ends(MemoryList((), memories[::-1]).statement_lines(STYLE))
     assert [line.split()[2] for line in shown] == ["Skates", "Ink", "Lamps", "Plums", "Bells", "Ice"]
-
-
-async def test_assistant_line_that_only_stands_beside_a_hit_is_not_shown(rig: Rig) -> None:
-    await rig.append("a", "My canoe is tied to the old willow.", user_id="u")
-    await rig.append("a", "That sounds like a lovely and quiet spot!", role="assistant", user_id="u")
-    await rig.append("a", "A canoe needs a cover in winter.", role="assistant", user_id="u")
-    await rig.work()
-    body = MemoryPromptRequest.model_validate({"query": "Where is my canoe?", "user_id": "u", "long_term_search": True})
-    shown = [memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()]
-    assert sorted(shown) == ["A canoe needs a cover in winter.", "My canoe is tied to the old willow."]

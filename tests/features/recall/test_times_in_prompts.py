@@ -29,7 +29,7 @@ async def shown(rig: Rig, query: str) -> list[str]:
     ],
 )
 async def test_of_a_day_only_what_is_about_the_rest_of_the_question_is_shown(rig: Rig, query: str, meant: str) -> None:
-    others = ["The dishwasher leaks", "The jam did not set", "El pan de centeno está muy duro"]
+    others = ["The dishwasher leaks", "The jam did not set", "The printer jams again"]
     await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in (meant, *others)])
     assert await shown(rig, query) == [meant]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import redis.asyncio as aioredis
 
+from agent_memory.llm.profiles import profile_of
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
 from tests.features.registrations import registrations
@@ -238,7 +239,7 @@ async def run(plan: Plan) -> Outcome:
         try:
             await _drained(direct, figures, plan.drain_seconds)
             drained = time.monotonic() - begun
-            checker = Checker(direct, journal.path, VectorSpec(MODEL, DIMENSIONS))
+            checker = Checker(direct, journal.path, VectorSpec(MODEL, DIMENSIONS, profile=profile_of(MODEL).digest))
             findings = await checker.check()
             before = await derived_state(direct)
             await order_rebuilds(on.fleet.api_urls[0], _owners(actors))

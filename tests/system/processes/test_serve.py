@@ -32,7 +32,7 @@ async def test_start_use_stop_and_start_again(tmp_path: Path) -> None:
             assert (ready.status_code, ready.json()["ready"]) == (200, True)
         assert "Redis:" in first.output
         assert "Models:" in first.output
-        assert f"curl {base_url}" in first.output
+        assert f"curl '{base_url}" in first.output
         assert len(tree(first.process.pid)) >= 2, "the embedded Redis is a process of its own below it"
         async with client(base_url) as memory:
             await memory.append_messages("s", [{"id": "m", "role": "user", "content": "My bicycle is yellow."}], user_id="ada")
