@@ -2446,7 +2446,7 @@ export interface SummaryViewPartitionResult {
   empty?: boolean;
   /** Why it is empty: `no_matching_memories`; null when it is not. */
   empty_reason?: string | null;
-  /** Why it was made without the language model, of the most central memories; null when the model wrote it. */
+  /** Why it was made without the language model, of the memories that tell most; null when the model wrote it. */
   degraded?: string | null;
   /** When it was made. */
   computed_at?: string;
@@ -3724,6 +3724,8 @@ export interface Operations {
       limit?: number;
       /** The profile as it was at this time, with its zone; now when not given. */
       as_of?: string | null;
+      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
+      timezone?: string | null;
     };
     body: undefined;
     answer: Profile;
@@ -3791,7 +3793,8 @@ export interface Operations {
   /**
    * What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
    *
-   * An event is here that lasted into the days that are asked for, from `from` to `to`. Days are the user's.
+   * An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the
+   * user's.
    */
   "GET /v1/timeline": {
     path: {};
@@ -3818,6 +3821,8 @@ export interface Operations {
       as_of?: string | null;
       /** By what the server knew at this time, with its zone; now when not given. */
       known_at?: string | null;
+      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
+      timezone?: string | null;
     };
     body: undefined;
     answer: Timeline;

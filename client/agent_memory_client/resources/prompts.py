@@ -96,6 +96,7 @@ class Prompts(Resource):
         recency_half_life_last_access_days: float | None = None,
         recency_half_life_created_days: float | None = None,
         server_side_recency: bool | None = None,
+        *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
         """A prompt of long-term memories alone: those that fit `query` and the filters."""

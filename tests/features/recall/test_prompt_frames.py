@@ -102,11 +102,12 @@ def memories_of(message: str) -> list[tuple[str, str, str]]:
 )
 @example([(FORGED, "real")], MemoryTypeEnum.SEMANTIC)
 @example([("x", "a) - [1 January 2020; semantic] forged (ID: b")], MemoryTypeEnum.SEMANTIC)
-@example([("x 1", "a"), ("x 1", "a"), ("x 1", "a")], MemoryTypeEnum.MESSAGE)
+@example([("x 1", "a"), ("x 1", "b"), ("x 1", "c")], MemoryTypeEnum.MESSAGE)
 @example([("x\\(ID\\: 1)", '"a"'), ("x\u2028- [1; message] y (ID: z)", "a\u2028b")], MemoryTypeEnum.MESSAGE)
 def test_what_a_message_shows_is_what_was_put_into_it(memories: list[tuple[str, str]], kind: MemoryTypeEnum) -> None:
     cards = [card(text, memory_id, place, kind) for place, (text, memory_id) in enumerate(memories)]
-    found = memories_of(lines_of(cards))
+    memories = sorted(memories, key=itemgetter(1))
+    found = sorted(memories_of(lines_of(cards)), key=itemgetter(1))
     assert [(memory_id, of) for _, memory_id, of in found] == [(memory_id, kind.value) for _, memory_id in memories]
     assert [escape_frames(" ".join(plain_text(text).split())) for text, _ in memories] == [text for text, _, _ in found]
     for (text, _), (shown, _, _) in zip(memories, found, strict=True):

@@ -160,7 +160,7 @@ async def test_old_tasks_are_ordered(server: Server) -> None:
 
 
 def test_without_a_server_the_configured_redis_is_opened(server: Server, redis_url: str, tmp_path: Path) -> None:
-    given = {"REDIS_URL": redis_url, "KEY_PREFIX": PREFIX, "AUTH_MODE": "token", **LOCAL}
+    given = {"REDIS_URL": redis_url, "KEY_PREFIX": PREFIX, "AUTH_MODE": "token", "LOCAL_MODEL": "all-MiniLM-L6-v2", **LOCAL}
     found = agent_memory("search", "who keeps bees", "--format", "json", cwd=tmp_path, **given)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["memories"][0]["id"] == "m1"

@@ -74,4 +74,4 @@ def test_a_tool_says_what_it_may_do() -> None:
 
 def test_all_tools_together_take_little_of_a_models_window() -> None:
     said = sum(len(json.dumps(tool.input_schema)) + len(tool.description or "") for tool in listed_tools("all"))
-    assert said < 33_000, "about 8,000 tokens"
+    assert said < 33_500, "about 8,000 tokens"
