@@ -107,7 +107,7 @@ async def test_all_processes_of_a_store_subtract_the_same_mean(make_rig: MakeRig
 
 
 async def test_store_keeps_its_local_model_until_the_operator_names_one(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LOCAL_MODEL")
+    monkeypatch.delenv("LOCAL_MODEL", raising=False)
     async with make_rig() as rig:
         await rig.rt.client.hset(rig.keys.config, "model", "all-MiniLM-L6-v2")
         prefix = rig.settings.redis.key_prefix
