@@ -17,6 +17,7 @@ from agent_memory.core.errors import AgentMemoryError, BudgetSpent, ModelUnavail
 from agent_memory.core.metrics import LIMITED
 from agent_memory.core.settings import LimitSettings
 from agent_memory.llm.base import Embedder, TextRole, Vectors
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 
 # What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
 _FRESH_SECONDS = 5.0
@@ -128,32 +129,23 @@ class EmbeddingBudget:
         self._later.soon()
 
 
-class _MeteredEmbedder:
+class _MeteredEmbedder(EmbedderWrapper):
     """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
+        self._embedder = inner
         self._budget = budget
         self._tenant = tenant
 
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """The length of the vectors."""
-        return self._inner.dimensions
-
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
-        missing = self._inner.missing(texts, role=role)
+        missing = self._embedder.missing(texts, role=role)
         if not missing:
-            return await self._inner.embed(texts, role=role, timeout=timeout)
+            return await self._embedder.embed(texts, role=role, timeout=timeout)
         await self._budget.check(self._tenant)
         try:
-            vectors = await self._inner.embed(texts, role=role, timeout=timeout)
+            vectors = await self._embedder.embed(texts, role=role, timeout=timeout)
         except ModelUnavailable:
             raise
         except AgentMemoryError:
@@ -164,11 +156,8 @@ class _MeteredEmbedder:
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
         """See Embedder.missing."""
-        return self._inner.missing(texts, role=role)
+        return self._embedder.missing(texts, role=role)
 
     async def adopt(self, rows: Vectors) -> Vectors:
         """See Embedder.adopt."""
-        return await self._inner.adopt(rows)
-
-    async def close(self) -> None:
-        """Do nothing: the model is not this tenant's alone."""
+        return await self._embedder.adopt(rows)

@@ -83,7 +83,7 @@ def profile_of(model: str) -> ModelProfile:
 
 @lru_cache(maxsize=1)
 def probe_sentences() -> tuple[str, ...]:
-    """Return sentences of all kinds in many languages, none of which says anything of the others."""
+    """Return unrelated sentences in 16 languages."""
     return tuple(resources.files("agent_memory.llm").joinpath("data", _PROBES).read_text(encoding="utf-8").splitlines())
 
 

@@ -58,7 +58,7 @@ am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests       
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
 am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
-am:{0}:cfg          hash    which store this is, its buckets, the key of ids, indexes of former models   for ever
+am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """

@@ -54,7 +54,7 @@ def test_a_figure_below_its_floor_fails_the_run_and_is_named(tmp_path: Path) -> 
         ([FILE, "--floors", "other.json"], ("other.json", "cannot be read")),
     ],
 )
-def test_what_prevents_a_run_is_one_line(arguments: list[str], parts: tuple[str, ...], tmp_path: Path) -> None:
+def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], parts: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     result = agent_memory_eval("recall", *arguments, cwd=tmp_path)
     assert result.returncode == 1

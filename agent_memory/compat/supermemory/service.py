@@ -140,7 +140,7 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Takes documents in one after the other; those that do not fit are told and do not hinder the others.
+        """Add documents one after the other; report invalid ones without stopping.
 
         `contexts` keep what helps to understand a container, by its tag, once a document of it is accepted.
         """

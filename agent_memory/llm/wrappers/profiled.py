@@ -12,6 +12,7 @@ import numpy as np
 from agent_memory.core.errors import ModelUnavailable
 from agent_memory.llm.base import TextRole, Vectors
 from agent_memory.llm.profiles import ModelProfile, centered, probe_sentences, shipped_mean
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 from agent_memory.llm.wrappers.caching import CachingEmbedder
 
 log = logging.getLogger(__name__)
@@ -29,11 +30,12 @@ class MeanStore(Protocol):
         ...
 
 
-class ProfiledEmbedder:
+class ProfiledEmbedder(EmbedderWrapper):
     """An Embedder: tells the model queries from documents, and takes from its vectors what they all share."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
-        self._inner = inner
+        super().__init__(inner)
+        self._cache = inner
         self._profile = profile
         estimated = profile.mean == "probes"
         self._mean = shipped_mean(profile.mean) if profile.mean and not estimated else None
@@ -41,36 +43,24 @@ class ProfiledEmbedder:
         self._store: MeanStore | None = None
         self._estimating: asyncio.Task[Vectors] | None = None
 
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """The length of the vectors."""
-        return self._inner.dimensions
-
     def keep_mean_in(self, store: MeanStore) -> None:
         """Say where a mean that must be estimated is kept. Without a store each process estimates its own."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """See Embedder.embed."""
-        if self._estimated and self._mean is None:
-            self._mean = await self._shared_mean(timeout)
+        await self._have_mean(timeout)
         rows = await self._inner.embed([self._profile.prepared(text, role) for text in texts], timeout=timeout)
         return rows if self._mean is None else centered(rows, self._mean)
 
     async def adopt(self, rows: Vectors) -> Vectors:
         """See Embedder.adopt."""
-        if self._estimated and self._mean is None:
-            self._mean = await self._shared_mean(None)
+        await self._have_mean(None)
         return rows if self._mean is None else centered(rows, self._mean)
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
         """See Embedder.missing."""
-        return self._inner.missing([self._profile.prepared(text, role) for text in texts])
+        return self._cache.missing([self._profile.prepared(text, role) for text in texts])
 
     async def close(self) -> None:
         """Close the model."""
@@ -78,6 +68,10 @@ class ProfiledEmbedder:
             self._estimating.cancel()
             await asyncio.gather(self._estimating, return_exceptions=True)
         await self._inner.close()
+
+    async def _have_mean(self, timeout: float | None) -> None:
+        if self._estimated and self._mean is None:
+            self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
         """Return the mean, estimated once for all that wait for it; a caller that waits no longer does not end the work."""

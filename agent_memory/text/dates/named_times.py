@@ -129,7 +129,7 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """The words, and Chinese characters, of which each text without figures that names a date has one."""
+    """Return words and Chinese characters; a text without figures and without any of them names no date."""
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" is "day" and "days".

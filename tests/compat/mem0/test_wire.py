@@ -333,7 +333,7 @@ async def test_a_message_is_stored_without_the_blocks_of_a_harness(api: httpx.As
     assert await listed(api, {"user_id": user}) == ["I keep bees"]
 
 
-async def test_what_is_added_straight_after_delete_all_lives(api: httpx.AsyncClient) -> None:
+async def test_memory_added_right_after_delete_all_survives(api: httpx.AsyncClient) -> None:
     async def deleted_and_added(user: str) -> None:
         await stored(api, "I keep bees", user_id=user)
         await call(api, "DELETE", "/v1/memories/", user_id=user)

@@ -202,7 +202,7 @@ async def test_a_refused_document_leaves_the_context_of_its_container(containers
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-async def test_what_is_added_straight_after_a_delete_lives(containers: Containers, bulk: bool) -> None:
+async def test_document_added_right_after_a_delete_survives(containers: Containers, bulk: bool) -> None:
     c = containers
     for turn in range(5):
         await c.add(LINES, c.ada)

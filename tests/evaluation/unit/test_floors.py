@@ -33,7 +33,7 @@ def test_our_own_floors_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["[x]\nR = 5", '[x]\n"R@10" = "5"', '[x]\n"R@10" = 101', "x = 5", "["])
-def test_what_is_no_floor_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+def test_invalid_floor_is_refused_with_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "floors.toml").write_text(text)
     with pytest.raises(StartupError, match=r"floors\.toml") as caught:
         load_floors(tmp_path / "floors.toml")

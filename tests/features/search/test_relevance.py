@@ -25,7 +25,7 @@ def noise(count: int = 50) -> dict[str, float]:
     return {f"n{number}": 0.2 - number / 1000 for number in range(count)}
 
 
-def test_what_stands_out_of_its_list_is_relevant() -> None:
+def test_memory_far_above_the_median_of_its_list_is_relevant() -> None:
     estimate = RelevanceEstimate({"hit": 0.6} | noise(), {"hit": 12.0, "n3": 3.0}, Background(500))
     assert estimate.known == 1.0
     assert estimate("hit") > 0.5 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
