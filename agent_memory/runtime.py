@@ -13,26 +13,26 @@ from typing import Any, TypeVar, cast
 
 from redisvl.schema import IndexSchema
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.feature import Services
-from agent_memory.core.settings import Settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.features import FEATURES
-from agent_memory.foundation import Foundation, open_foundation, prepare_bucket
-from agent_memory.llm.local.weights import PACKAGES
-from agent_memory.llm.profiles import profile_of
-from agent_memory.llm.providers import open_models
-from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
-from agent_memory.recall.service import RecallService
-from agent_memory.storage.cluster import Bucket, BucketRedis, following, locate_buckets
-from agent_memory.storage.connection import redis_errors, shown_url
-from agent_memory.storage.embedding_means import EmbeddingMeans
-from agent_memory.storage.keyspace import Keys, bucket_of
-from agent_memory.storage.outbox import Backlog, sum_backlogs
-from agent_memory.storage.search.indexes import VectorSpec, shared_schemas
-from agent_memory.storage.store_marker import StoreFile
-from agent_memory.storage.store_watch import Problem
+from agent_memory.feature_list import FEATURES
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.bucket import Foundation, open_foundation, prepare_bucket
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.weights import PACKAGES
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.providers import open_models
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
+from agent_memory.foundation.storage.cluster import Bucket, BucketRedis, following, locate_buckets
+from agent_memory.foundation.storage.connection import redis_errors, shown_url
+from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
+from agent_memory.foundation.storage.keyspace import Keys, bucket_of
+from agent_memory.foundation.storage.outbox import Backlog, sum_backlogs
+from agent_memory.foundation.storage.search.indexes import VectorSpec, shared_schemas
+from agent_memory.foundation.storage.store_marker import StoreFile
+from agent_memory.foundation.storage.store_watch import Problem
 
 log = logging.getLogger(__name__)
 

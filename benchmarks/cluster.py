@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 from redis.crc import key_slot
 
-from agent_memory.storage.keyspace import Keys, bucket_of
+from agent_memory.foundation.storage.keyspace import Keys, bucket_of
 from benchmarks.setup import corpus
 from benchmarks.setup.stack import Process, child_environment, free_port, settings_of
 from tests.support.cli import COMMAND

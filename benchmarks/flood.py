@@ -29,7 +29,7 @@ from typing import Any
 
 import uvloop
 
-from agent_memory.core import garbage_collection
+from agent_memory.foundation.core import garbage_collection
 from benchmarks.load import REFUSED, Driver, Tally
 from benchmarks.measurement.meter import Meter, percentile
 from benchmarks.reports.verdict import Verdict

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from agent_memory.core import garbage_collection
+from agent_memory.foundation.core import garbage_collection
 from benchmarks.measurement.meter import Meter, children_seconds, percentile, rss_bytes
 from benchmarks.reports.verdict import of_overload, of_sustained
 from benchmarks.setup import corpus

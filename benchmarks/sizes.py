@@ -28,7 +28,7 @@ def measure(folder: Path) -> dict[str, Any]:
     return {
         "serve_seconds": _serve(folder / "serve"),
         "help_seconds": _best([*COMMAND, "--help"], folder),
-        "import_seconds": _best([sys.executable, "-c", "import agent_memory.http.app"], folder),
+        "import_seconds": _best([sys.executable, "-c", "import agent_memory.interfaces.http.app"], folder),
         "python_seconds": _best([sys.executable, "-c", "pass"], folder),
         "installed_bytes": sum(bytes_of.values()),
         "largest": dict(sorted(bytes_of.items(), key=lambda item: -item[1])[:8]),

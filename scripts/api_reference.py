@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 
 Schema = dict[str, Any]
 _SUCCESS = re.compile(r"2\d\d")

@@ -1,11 +1,11 @@
-"""Build agent_memory/llm/data/*.onnx, the graphs of the local models without weights. Needs the `onnx` package."""
+"""Build agent_memory/foundation/llm/data/*.onnx, the graphs of the local models without weights. Needs the `onnx` package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from agent_memory.llm.local import e5
-from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph
+from agent_memory.foundation.llm.local import e5
+from agent_memory.foundation.llm.local.graph import EncoderShape, Precision, build_graph
 
 FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data"
 GRAPHS: dict[str, tuple[EncoderShape, Precision]] = {

@@ -1,4 +1,4 @@
-"""Build agent_memory/llm/data/means.npz: the mean vectors of the known local models whose vectors share much, from the probe sentences."""
+"""Build foundation/llm/data/means.npz: the mean vectors of known local models whose vectors share much, from the probe sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.profiles import PROFILES, probe_sentences
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.profiles import PROFILES, probe_sentences
 
 TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data" / "means.npz"
 

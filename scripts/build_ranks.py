@@ -1,4 +1,4 @@
-"""Builds agent_memory/llm/data/cl100k_base.tiktoken.xz from the npm package js-tiktoken (MIT), and checks the official digest.
+"""Builds agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from the npm package js-tiktoken (MIT), and checks the official digest.
 
     npm pack js-tiktoken@1.0.21
     python scripts/build_ranks.py js-tiktoken-1.0.21.tgz

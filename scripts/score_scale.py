@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import numpy as np
 
-from agent_memory.compat.supermemory.answers import raw_similarity
-from agent_memory.llm.profiles import profile_of
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.interfaces.compat.supermemory.answers import raw_similarity
 from agent_memory_client.models import MemoryRecordResult
 
 PARTS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)

@@ -1,4 +1,4 @@
-"""Writes the table of all settings into docs/running/configuration.md, from agent_memory.core.settings: `python scripts/settings_table.py`.
+"""Write the table of all settings into docs/running/configuration.md: `python scripts/settings_table.py`.
 
 `--check` writes nothing and ends with exit code 1 when the file is not what would be written. Only what a person decides is in the table:
 names of the archived server are in docs/migrating.md, and what is read for the last time is named by a warning.
@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from agent_memory.core.settings import GROUPS
-from agent_memory.core.settings.base import kind_of, variables_of
+from agent_memory.foundation.core.settings import GROUPS
+from agent_memory.foundation.core.settings.base import kind_of, variables_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "running" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"

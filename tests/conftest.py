@@ -12,12 +12,12 @@ import pytest
 from redis import Redis
 from ulid import ULID
 
-from agent_memory.core import settings as settings_module
-from agent_memory.core.settings import Settings, load_settings, variables
-from agent_memory.embedded.server import embedded_redis
-from agent_memory.http.app import create_app
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core import settings as settings_module
+from agent_memory.foundation.core.settings import Settings, load_settings, variables
+from agent_memory.foundation.embedded.server import embedded_redis
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import Vectors
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import Vectors
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.memories.indexing import index_memories

@@ -16,8 +16,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from agent_memory.core.settings import load_settings  # noqa: E402
-from agent_memory.http.app import create_app  # noqa: E402
+from agent_memory.foundation.core.settings import load_settings  # noqa: E402
+from agent_memory.interfaces.http.app import create_app  # noqa: E402
 
 Schema = dict[str, Any]
 TARGET = ROOT / "client-ts" / "src" / "types.ts"

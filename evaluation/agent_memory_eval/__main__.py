@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from agent_memory.cli.app import run_app
+from agent_memory.interfaces.cli.app import run_app
 from agent_memory_eval.commands.prompts import evaluate_prompts
 from agent_memory_eval.commands.recall import RecallOptions, evaluate
 

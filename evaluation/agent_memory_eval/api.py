@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 
 _POLL_SECONDS = 0.05
 _SAY_SECONDS = 20.0

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 import Stemmer
 
-from agent_memory.llm.base import Embedder
-from agent_memory.text.terms import STOP_WORDS
+from agent_memory.foundation.llm.base import Embedder
+from agent_memory.foundation.text.terms import STOP_WORDS
 from agent_memory_eval.metrics import DEEPEST
 from agent_memory_eval.question_sets import Conversation, Question
 

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.report import EVERY, FIGURES, NONE, SetReport
 
 Floors = Mapping[str, Mapping[str, float]]

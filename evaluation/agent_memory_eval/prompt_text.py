@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agent_memory.text.prompt_marks import DATA_NOTE, NO_MEMORIES, SUMMARY_HEAD
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, NO_MEMORIES, SUMMARY_HEAD
 
 _SUMMARY = SUMMARY_HEAD.strip()
 _ID = re.compile(r"\(ID: [^()\n]*\)")

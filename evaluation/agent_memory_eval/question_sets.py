@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 
 UNANSWERABLE = "unanswerable"
 BORROWED = 40

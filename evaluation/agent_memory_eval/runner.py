@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.api import Api, say, wait_for_work
 from agent_memory_eval.baselines import Baselines
 from agent_memory_eval.metrics import DEEPEST, prompt_scores, recall_scores

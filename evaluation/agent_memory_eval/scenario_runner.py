@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 from zlib import crc32
 
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_eval.api import Api, wait_for_work
 from agent_memory_eval.prompt_checks import Evidence, failure
 from agent_memory_eval.prompt_text import PromptText, content_text, folded, read_prompt

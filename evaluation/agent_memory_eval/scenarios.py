@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import yaml
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 
 Extractor = Literal["none", "perfect", "sloppy"]
 EXTRACTORS: tuple[Extractor, ...] = get_args(Extractor)

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 import uvicorn
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.prompt_text import folded
 from agent_memory_eval.scenarios import Scenario, ScenarioFact
 

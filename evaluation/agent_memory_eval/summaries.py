@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from pathlib import Path
 
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
-from agent_memory.text.passages.sentences import split_sentences
-from agent_memory.text.summary_subjects import HEAD
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
+from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.summary_subjects import HEAD
 from agent_memory_eval.question_sets import Conversation, Turn, load
 
 BUDGET = 300

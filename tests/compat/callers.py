@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from agent_memory.access.principals import PRINCIPAL
-from agent_memory.core.scope import Principal, Role
+from agent_memory.foundation.api.principals import PRINCIPAL
+from agent_memory.foundation.core.scope import Principal, Role
 
 ANNA = Principal("t1", "anna's", Role.WRITE, users=frozenset({"anna"}))
 BOB = Principal("t1", "bob's", Role.WRITE, users=frozenset({"bob"}))

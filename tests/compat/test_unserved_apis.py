@@ -8,10 +8,10 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from agent_memory.compat.mem0 import routes as mem0
-from agent_memory.compat.supermemory import routes as supermemory
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.compat.mem0 import routes as mem0
+from agent_memory.interfaces.compat.supermemory import routes as supermemory
+from agent_memory.interfaces.http.app import create_app
 
 PATHS = {
     name: sorted({re.sub(r"\{[^}]*\}", "x", route.path) for route in module.routes() if isinstance(route, Route)})

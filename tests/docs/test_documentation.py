@@ -15,9 +15,9 @@ import pytest
 import typer.main
 import yaml
 
-from agent_memory.cli.app import app
-from agent_memory.core.settings import variables
-from agent_memory.core.settings.renamed import RETIRED
+from agent_memory.foundation.core.settings import variables
+from agent_memory.foundation.core.settings.renamed import RETIRED
+from agent_memory.interfaces.cli.app import app
 from agent_memory_eval.__main__ import app as eval_app
 from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
 from tests.support.cli import ROOT, agent_memory, clean_environment

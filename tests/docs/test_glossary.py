@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 from redis.asyncio import Redis
 
-from agent_memory.items.search_index import index_schemas as item_indexes
-from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search import indexes
+from agent_memory.extensions.items.search_index import index_schemas as item_indexes
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import indexes
 from tests.support.cli import ROOT
 from tests.support.key_spaces import key_names
 

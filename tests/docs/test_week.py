@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.local.e5 import NAME
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.local.e5 import NAME
 from tests.docs.week import PAGE, acts, played
 from tests.support.stack import stack
 

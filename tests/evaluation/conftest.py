@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_eval.api import Api
 from agent_memory_eval.question_sets import Conversation, load
 from agent_memory_eval.runner import EvaluationRun, Row, Via, choose

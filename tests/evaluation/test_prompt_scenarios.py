@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_eval.api import Api
 from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
 from agent_memory_eval.scenarios import EXTRACTORS, Extractor, load_scenarios

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_memory.core.errors import StartupError
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
 from agent_memory_eval.prompt_checks import Evidence, failure
 from agent_memory_eval.prompt_text import read_prompt
 from agent_memory_eval.scenarios import EXTRACTORS, KINDS, Check, load_scenarios

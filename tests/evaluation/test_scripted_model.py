@@ -11,12 +11,12 @@ import httpx
 import pytest
 import yaml
 
-from agent_memory.core.errors import StartupError
-from agent_memory.extraction.prompts import extract_messages
-from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
-from agent_memory.llm.base import ChatMessage
-from agent_memory.sessions.prompts import summarize_messages
-from agent_memory.text.data_fences import PromptMessage
+from agent_memory.features.extraction.prompts import extract_messages
+from agent_memory.features.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
+from agent_memory.features.sessions.prompts import summarize_messages
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.text.data_fences import PromptMessage
 from agent_memory_eval.scenarios import Scenario, load_scenarios
 from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION, Habits, ScenarioModel, model_server
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.text.numbers import numbers
-from agent_memory.text.terms import stems
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.numbers import numbers
+from agent_memory.foundation.text.terms import stems
 from agent_memory_eval.api import Api
 from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun
 from agent_memory_eval.scenarios import load_scenarios

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from agent_memory.features import FEATURES
+from agent_memory.feature_list import FEATURES
 from agent_memory_client import MemoryAPIClient
 
 FOLDER = Path(__file__).parent

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from tests.support.stack import stack
 

@@ -13,13 +13,13 @@ import pytest
 from ulid import ULID
 
 from agent_memory import runtime as opening
-from agent_memory.core.settings import load_settings
-from agent_memory.features import FEATURES
-from agent_memory.http import app as application
-from agent_memory.http.routes import assemble_routers
-from agent_memory.mcp import http as mcp_http
-from agent_memory.mcp.server import build_server
-from agent_memory.mcp.tools import assemble_tools
+from agent_memory.feature_list import FEATURES
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http import app as application
+from agent_memory.interfaces.http.routes import assemble_routers
+from agent_memory.interfaces.mcp import http as mcp_http
+from agent_memory.interfaces.mcp.server import build_server
+from agent_memory.interfaces.mcp.tools import assemble_tools
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.resources import tool_calls as client_tools
 from tests.features.registrations import parts
@@ -118,7 +118,7 @@ async def test_its_tool_is_among_those_of_the_client(url: str, monkeypatch: pyte
 
 
 EDITED = {
-    "agent_memory/features.py",
+    "agent_memory/feature_list.py",
     "client/agent_memory_client/resources/registry.py",
     "client/agent_memory_client/models/features/prompt_options.py",
 }
@@ -133,7 +133,7 @@ def test_three_files_at_most_know_a_feature(feature: str) -> None:
     folders = ("agent_memory", "worker/agent_memory_worker", "client/agent_memory_client/resources", "client/agent_memory_client/models")
     files = {str(file.relative_to(ROOT)): file for folder in folders for file in (ROOT / folder).rglob("*.py")}
     know = {name for name, file in files.items() if not own.search(name) and names.search(file.read_text("utf-8"))}
-    assert "agent_memory/features.py" in know
+    assert "agent_memory/feature_list.py" in know
     assert know <= EDITED
 
 

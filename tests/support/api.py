@@ -13,19 +13,19 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
-from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.duplicates.service import DuplicateService
-from agent_memory.memories.retention.service import RetentionService
-from agent_memory.memories.search.pages import Page
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.recall.prompt import Prompt
-from agent_memory.recall.service import RecallService
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.duplicates.service import DuplicateService
+from agent_memory.features.memories.retention.service import RetentionService
+from agent_memory.features.memories.search.pages import Page
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.recall.prompt import Prompt
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionAnswer, SessionService
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.outbox import Backlog
+from agent_memory.interfaces.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 from agent_memory.runtime import Readiness, Runtime
-from agent_memory.sessions.service import SessionAnswer, SessionService
-from agent_memory.storage.outbox import Backlog
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesResponse,

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agent_memory.core.settings import variables
+from agent_memory.foundation.core.settings import variables
 from tests.support.warm import WarmProcess
 
-COMMAND = [sys.executable, "-m", "agent_memory.cli.app"]
+COMMAND = [sys.executable, "-m", "agent_memory.interfaces.cli.app"]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import redis.asyncio as aioredis
 from redis.exceptions import RedisError
 
-from agent_memory.embedded.engine import Engine, find_engine, last_words, spawn, stop
-from agent_memory.embedded.server import RECORD_OPTIONS
+from agent_memory.foundation.embedded.engine import Engine, find_engine, last_words, spawn, stop
+from agent_memory.foundation.embedded.server import RECORD_OPTIONS
 
 SLOTS = 16384
 _PATIENCE_SECONDS = 60.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis.asyncio.connection import AbstractConnection
 
-from agent_memory.storage.lua_files import load
+from agent_memory.foundation.storage.lua_files import load
 from tests.support.rig import Rig
 
 

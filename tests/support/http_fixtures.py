@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 import httpx
 import pytest
 
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from agent_memory.features import FEATURES
-from agent_memory.storage import keyspace
+from agent_memory.feature_list import FEATURES
+from agent_memory.foundation.storage import keyspace
 
 SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
 """The features of what is known of a user, beside its memories."""

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar
 from fastapi import Body, Response
 from pydantic import BaseModel
 
-from agent_memory.core.feature import Feature, KeySpace, Services
-from agent_memory.core.mcp_tools import Caller, ToolSet
-from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
-from agent_memory.foundation import Foundation
-from agent_memory.http.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
-from agent_memory.http.operation import operations
-from agent_memory.http.responses import ModelResponse
-from agent_memory.storage.connection import Pipe
+from agent_memory.foundation.api.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import ModelResponse
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation.core.mcp_tools import Caller, ToolSet
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.storage.connection import Pipe
 from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call

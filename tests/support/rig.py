@@ -12,21 +12,21 @@ from unittest.mock import patch
 from ulid import ULID
 
 from agent_memory import runtime as runtime_module
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import ChatModel, EmbeddingModel, Reranker, Vectors
-from agent_memory.llm.providers import Models
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.llm.wrappers.base import EmbedderWrapper
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import ChatModel, EmbeddingModel, Reranker, Vectors
+from agent_memory.foundation.llm.providers import Models
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
+from agent_memory.foundation.storage.connection import connect
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Claim, Claims
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.sessions.service import SessionService
-from agent_memory.storage.connection import connect
-from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.relay import TASK_OF

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings, variables
-from agent_memory.llm.base import EmbeddingModel, Reranker
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.settings import load_settings, variables
+from agent_memory.foundation.llm.base import EmbeddingModel, Reranker
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, Rig, open_rig
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from agent_memory.core.settings import Settings
-from agent_memory.llm import providers, tokens
-from agent_memory.llm.base import EmbeddingModel, Vectors
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.wrappers.base import EmbedderWrapper
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm import providers, tokens
+from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
 _embedders: dict[tuple[object, ...], LocalEmbedder] = {}
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from agent_memory.core.settings import Settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_memory.core.scope import Scope
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.service import RecallService
-from agent_memory.timeline.service import TimelineService
-from agent_memory.timeline.store import TimelineOwner
+from agent_memory.extensions.timeline.service import TimelineService
+from agent_memory.extensions.timeline.store import TimelineOwner
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import MemoryPromptRequest
 from agent_memory_client.models.features.timeline import TimelinePeriod, TimelineQuery
 from agent_memory_worker.timeline import order_summaries

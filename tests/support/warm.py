@@ -11,7 +11,12 @@ from multiprocessing import reduction
 from pathlib import Path
 from typing import Any
 
-_IMPORTED = ["agent_memory.cli.run", "agent_memory.cli.commands.doctor", "agent_memory_eval.commands.recall", "agent_memory_worker.main"]
+_IMPORTED = [
+    "agent_memory.interfaces.cli.run",
+    "agent_memory.interfaces.cli.commands.doctor",
+    "agent_memory_eval.commands.recall",
+    "agent_memory_worker.main",
+]
 
 
 class _Fd:
@@ -50,7 +55,7 @@ class WarmProcess:
     ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_IMPORTED)
-        code = code or "from agent_memory.cli.app import main\nmain()"
+        code = code or "from agent_memory.interfaces.cli.app import main\nmain()"
         with open(os.devnull, "rb") as nothing:
             files = (_Fd(nothing.fileno()), _Fd(stdout), _Fd(stderr))
             self._process = context.Process(target=_run, args=(code, [*arguments], str(cwd), environment, *files))

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
 from tests.support.rig import Rig, open_rig
 from tests.support.rig_fixtures import *  # noqa: F403

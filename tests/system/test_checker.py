@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.blocks.owners import BlockOwner
-from agent_memory.blocks.service import BlockService
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.keyspace import SessionKeys
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import SessionKeys
 from agent_memory_client.models import MemoryRecord
 from agent_memory_client.models.features.blocks import EditBlockRequest, PutBlockRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record

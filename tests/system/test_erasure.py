@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.service import MemoryService
-from agent_memory.privacy.erasure_store import ErasureStore
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.privacy.erasure_store import ErasureStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, MakeRig, Rig, record

@@ -6,11 +6,10 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from agent_memory.http.app import create_app
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.storage.search import indexes
-from agent_memory.storage.search.indexes import (
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.storage.search import indexes
+from agent_memory.foundation.storage.search.indexes import (
     ensure_index,
     has_index,
     memory_index_name,
@@ -18,6 +17,7 @@ from agent_memory.storage.search.indexes import (
     session_schema,
     vector_index_name,
 )
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import SearchRequest
 from tests.support.api import serving
 from tests.support.rig import SCOPE, MakeRig, Rig, record

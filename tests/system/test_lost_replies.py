@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.scope import SessionRef
-from agent_memory.http.app import create_app
-from agent_memory.memories.service import MemoryService
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.lua_files import load, lua_names
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.storage.lua_files import load, lua_names
+from agent_memory.interfaces.http.app import create_app
 from tests.features.registrations import registrations
 from tests.support.api import serving
 from tests.support.rig import SCOPE, Rig

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.prompts import ExtractionAnswer
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.openai.embeddings import OpenAIEmbedder
-from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.service import MemoryService
-from agent_memory.sessions.service import SessionService
-from agent_memory.storage.search.indexes import vector_index_name
+from agent_memory.features.extraction.prompts import ExtractionAnswer
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.foundation.llm.openai.structured import UnusableAnswer, parse_answer
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.search.indexes import vector_index_name
 from agent_memory_client.models import OperationKind
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record

@@ -15,12 +15,12 @@ import httpx
 import pytest
 from docket import Disposition, ExponentialRetry, Worker
 
-from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving

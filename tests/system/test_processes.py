@@ -13,11 +13,11 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.codec import decode_memory
-from agent_memory.sessions.codec import decode_entry
-from agent_memory.storage.keyspace import Keys
+from agent_memory.features.memories.records import decode_memory
+from agent_memory.features.sessions.codec import decode_entry
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import Keys
 from tests.support.waiting import wait_until
 from tests.system.faults.fleet import Member
 from tests.system.faults.run import Ground, ground

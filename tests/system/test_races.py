@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import NotFound, VersionMismatch
-from agent_memory.memories.service import MemoryService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import NotFound, VersionMismatch
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, gathered, record
 from tests.system.faults.pictures import finished

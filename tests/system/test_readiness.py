@@ -15,14 +15,14 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.embedded.server import EmbeddedRedis, embedded_redis
-from agent_memory.http.app import create_app
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search import indexes
-from agent_memory.storage.search.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
-from agent_memory.storage.store_watch import accept_store
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.foundation.embedded.server import EmbeddedRedis, embedded_redis
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import indexes
+from agent_memory.foundation.storage.search.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
+from agent_memory.foundation.storage.store_watch import accept_store
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 from tests.support.cli import agent_memory

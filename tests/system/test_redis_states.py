@@ -9,12 +9,12 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.embedded.server import embedded_redis
-from agent_memory.http.app import create_app
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.embedded.server import embedded_redis
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.service import SessionService
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.api import serving

@@ -22,9 +22,9 @@ import pytest
 from pydantic import BaseModel
 from starlette.routing import Route
 
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import TaskName
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import TaskName
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded
 from tests.support.hostile_texts import PARTS, hostile_text
 from tests.support.lookalike import Lookalike
@@ -192,7 +192,7 @@ def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
     """Bodies that hold a text in every field of the models of the compatible APIs that takes one."""
     names: dict[str, Callable[[str], Any]] = {}
     for product in ("mem0", "supermemory"):
-        module = importlib.import_module(f"agent_memory.compat.{product}.requests")
+        module = importlib.import_module(f"agent_memory.interfaces.compat.{product}.requests")
         for model in vars(module).values():
             if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__:
                 schema = model.model_json_schema()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.items.search import ItemSearch
-from agent_memory.items.store import EmbedJob, ItemStore
+from agent_memory.extensions.items.search import ItemSearch
+from agent_memory.extensions.items.store import EmbedJob, ItemStore
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.runtime import Runtime
 
 _BATCH = 500

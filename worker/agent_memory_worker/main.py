@@ -10,12 +10,12 @@ from datetime import timedelta
 from docket import Docket, Worker
 from ulid import ULID
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.settings import Settings
-from agent_memory.memories.upkeep.reindex import Reindexer
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory.runtime import Runtime
-from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory_worker.plain_serializer import only_plain_data
 from agent_memory_worker.relay import Relay
 from agent_memory_worker.task_handlers import Tasks

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent_memory.core.errors import UnknownWork
-from agent_memory.core.feature import import_name
-from agent_memory.features import FEATURES
-from agent_memory.jobs.order_store import OrderStore
+from agent_memory.feature_list import FEATURES
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.foundation.core.errors import UnknownWork
+from agent_memory.foundation.core.feature import import_name
 from agent_memory.runtime import Runtime
 
 _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()}

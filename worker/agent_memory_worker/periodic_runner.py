@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 from docket import Docket, Perpetual
 
-from agent_memory.core.errors import AgentMemoryError
-from agent_memory.core.feature import import_name
-from agent_memory.core.scope import Work, carrying_out
-from agent_memory.core.settings import Settings
-from agent_memory.features import FEATURES
+from agent_memory.feature_list import FEATURES
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.feature import import_name
+from agent_memory.foundation.core.scope import Work, carrying_out
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.runtime import Runtime
-from agent_memory.storage.erasures import ErasureGuard
-from agent_memory.storage.job_times import JobTimes
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, Never
 
 from docket import execution, strikelist
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):

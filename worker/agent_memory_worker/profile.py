@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.profile.follower import ProfileFollower
-from agent_memory.profile.store import ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.store import ProfileOwner, ProfileStore
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
 
 # One script looks at so many profiles.

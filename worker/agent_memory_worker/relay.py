@@ -11,11 +11,11 @@ from time import monotonic
 
 from docket import Disposition, Docket, TaskCall
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.task_kinds import DueKind, TaskName
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.task_kinds import DueKind, TaskName
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.scripts import Claim, Claims
 from agent_memory.runtime import Runtime
-from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.scripts import Claim, Claims
 
 log = logging.getLogger(__name__)
 

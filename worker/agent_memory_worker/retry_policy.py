@@ -1,14 +1,14 @@
 """When work that failed is tried again, and which failures count as a try.
 
-How many tries there are is `WORKER_MAX_ATTEMPTS`; `agent_memory/storage/lua/retry_limit.lua` gives up what has used them.
+How many tries there are is `WORKER_MAX_ATTEMPTS`; `agent_memory/foundation/storage/lua/retry_limit.lua` gives up what has used them.
 """
 
 from __future__ import annotations
 
 import random
 
-from agent_memory.core.errors import ErasureUnderWay, ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
-from agent_memory.core.settings.worker import WorkerSettings
+from agent_memory.foundation.core.errors import ErasureUnderWay, ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
+from agent_memory.foundation.core.settings.worker import WorkerSettings
 
 _LONGEST_BACKOFF_OF_OUTAGES = 30.0
 _LONGEST_RETRY_AFTER = 300

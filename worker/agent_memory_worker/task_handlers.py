@@ -1,4 +1,4 @@
-"""What runs for each task of `agent_memory/core/task_kinds.py`: a method each, which begins its marks and ends them well or badly."""
+"""Run the tasks of `agent_memory/foundation/core/task_kinds.py`: one method each, which begins its marks and ends them well or badly."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution, Timeout
 
-from agent_memory.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
-from agent_memory.core.scope import Work, carrying_out
-from agent_memory.core.task_kinds import DueKind, TaskName
+from agent_memory.foundation.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
+from agent_memory.foundation.core.scope import Work, carrying_out
+from agent_memory.foundation.core.task_kinds import DueKind, TaskName
+from agent_memory.foundation.storage.scripts import Claim
 from agent_memory.runtime import Runtime
-from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.items import embed_items

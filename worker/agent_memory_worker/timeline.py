@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.jobs.order_store import JobOrder, OrderStore
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.service import SUMMARIZE
+from agent_memory.extensions.timeline.store import TimelineOwner
+from agent_memory.extensions.timeline.summaries.store import SummaryStore
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.service import SUMMARIZE
-from agent_memory.timeline.store import TimelineOwner
-from agent_memory.timeline.summaries.store import SummaryStore
-from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
 # One run orders work on so many timelines.
 _AT_ONCE = 1_000

@@ -6,18 +6,18 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
-from agent_memory.core.scope import Scope
-from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.extensions.views.filters import selection_of
+from agent_memory.extensions.views.service import REFRESH_VIEW
+from agent_memory.extensions.views.store import ViewStore, group_key
+from agent_memory.extensions.views.summaries import ViewSummarizer
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.learned_context import ContextLimits
 from agent_memory.runtime import Runtime
-from agent_memory.views.filters import selection_of
-from agent_memory.views.service import REFRESH_VIEW
-from agent_memory.views.store import ViewStore, group_key
-from agent_memory.views.summaries import ViewSummarizer
 from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = logging.getLogger(__name__)

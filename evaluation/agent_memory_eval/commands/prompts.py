@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_memory.core.errors import StartupError
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_eval.api import Api, say
 from agent_memory_eval.commands.server import evaluation_server
 from agent_memory_eval.scenario_runner import ScenarioResult, ScenarioRun

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ulid import ULID
 
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.profiles import profile_of
-from agent_memory.llm.providers import open_models
-from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.providers import open_models
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory_eval.api import Api
 from agent_memory_eval.baselines import Baselines
 from agent_memory_eval.commands.server import evaluation_server

@@ -11,8 +11,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_memory.cli.target import say_server
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.interfaces.cli.target import say_server
 
 _LISTENS = "agent-memory listens on "
 _END_SECONDS = 30.0
@@ -33,7 +33,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         command = [
             sys.executable,
             "-m",
-            "agent_memory.cli.app",
+            "agent_memory.interfaces.cli.app",
             "serve",
             "--host",
             "127.0.0.1",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.cli import ROOT, clean_environment
 from tests.support.stack import stack
 

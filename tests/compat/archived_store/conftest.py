@@ -13,9 +13,9 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agent_memory.embedded.engine import Engine, find_engine, quote, spawn, stop
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.profiles import profile_of
+from agent_memory.foundation.embedded.engine import Engine, find_engine, quote, spawn, stop
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.profiles import profile_of
 from tests.compat.archived_store.old_server import Left, fill, memory_texts
 from tests.support.rig_fixtures import *  # noqa: F403
 from tests.support.waiting import wait_until

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_memory.core.feature import ArchivedSummaries
-from agent_memory.memories.commit import MemoryCommits
-from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
-from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
-from agent_memory.transfer.archived_server.progress import MoveStore
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.archived_server.layout import OldPrefixes, open_old
+from agent_memory.features.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
+from agent_memory.features.transfer.archived_server.progress import MoveStore
+from agent_memory.foundation.core.feature import ArchivedSummaries
 from tests.features.registrations import registrations
 from tests.support.rig import SCOPE, Rig
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryNotFoundError
 from agent_memory_client.filters import Namespace, UserId
 from tests.compat.archived_store.conftest import OldRedis
@@ -155,8 +155,8 @@ async def test_odd_messages_are_kept_as_far_as_they_can(client: MemoryAPIClient)
 async def test_a_session_keeps_the_life_it_has_left(redis_url: str, prefix: str, client: MemoryAPIClient) -> None:
     from redis.asyncio import Redis
 
-    from agent_memory.core.scope import SessionRef
-    from agent_memory.storage.keyspace import Keys
+    from agent_memory.foundation.core.scope import SessionRef
+    from agent_memory.foundation.storage.keyspace import Keys
 
     keys = Keys(prefix)
     redis = Redis.from_url(redis_url)

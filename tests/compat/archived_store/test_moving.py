@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from redis.asyncio import Redis
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import MemoryScan
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes
-from agent_memory.transfer.archived_server.migration import Report
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes
+from agent_memory.features.transfer.archived_server.migration import Report
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
@@ -222,7 +222,7 @@ async def test_killed_and_taken_up_is_the_same(
 async def test_killed_before_it_could_note_where_it_stood(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agent_memory.transfer.archived_server.progress import MoveStore
+    from agent_memory.features.transfer.archived_server.progress import MoveStore
 
     async def killed(*_: Any) -> None:
         raise Killed

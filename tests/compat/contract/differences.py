@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features import FEATURES
+from agent_memory.feature_list import FEATURES
 
 CONTRACT: dict[str, Any] = json.loads((Path(__file__).parent / "contract.json").read_text("utf-8"))
 

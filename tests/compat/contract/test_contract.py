@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.feature import Feature, import_name
-from agent_memory.core.settings import load_settings
-from agent_memory.features import FEATURES
-from agent_memory.http.app import create_app
+from agent_memory.feature_list import FEATURES
+from agent_memory.foundation.core.feature import Feature, import_name
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.compat.contract.differences import CONTRACT, differences, is_left_out, operations, owner_of
 from tests.compat.contract.exceptions import EXCEPTIONS, REASONS, expanded
 

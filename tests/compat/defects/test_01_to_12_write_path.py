@@ -14,15 +14,15 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike

@@ -11,16 +11,16 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import Vectors
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService, fact_memory_id
-from agent_memory.memories.upkeep import scan
-from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService, fact_memory_id
+from agent_memory.features.memories.upkeep import scan
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, MemoryRecord, SearchModeEnum, SearchRequest
 from agent_memory_worker.memories.duplicates import compact, compact_changed
 from tests.support.commands import commands_of

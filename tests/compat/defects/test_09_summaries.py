@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.scope import SessionRef
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.lookalike import Lookalike

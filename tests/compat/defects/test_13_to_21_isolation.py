@@ -15,13 +15,13 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.duplicates import routes
+from agent_memory.features.memories.duplicates import routes
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import create_memory_client
 from tests.features.registrations import registrations
 from tests.support.api import serving

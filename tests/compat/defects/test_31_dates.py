@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.extraction.fact_dates import event_day, instant
-from agent_memory.extraction.prompts import ExtractionTask, extract_messages
-from agent_memory.text.data_fences import PromptMessage
-from agent_memory.text.dates.relative import with_absolute_times
+from agent_memory.features.extraction.fact_dates import event_day, instant
+from agent_memory.features.extraction.prompts import ExtractionTask, extract_messages
+from agent_memory.foundation.text.data_fences import PromptMessage
+from agent_memory.foundation.text.dates.relative import with_absolute_times
 
 SAID = datetime(2023, 5, 8, 22, 30, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

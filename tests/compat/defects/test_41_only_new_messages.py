@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig
 

@@ -11,9 +11,9 @@ from click.testing import Result
 from redis.asyncio import Redis
 from typer.testing import CliRunner
 
-from agent_memory.cli.app import app
-from agent_memory.core.errors import AgentMemoryError
-from agent_memory.mcp.server import listed_tools
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.interfaces.cli.app import app
+from agent_memory.interfaces.mcp.server import listed_tools
 from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.compat.defects.conftest import Space
 from tests.support.cli import agent_memory

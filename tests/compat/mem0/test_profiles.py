@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.foreign_clients import run_program
 from tests.support.lookalike import Lookalike
 from tests.support.stack import stack

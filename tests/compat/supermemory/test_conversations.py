@@ -10,9 +10,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agent_memory.core.scope import Principal, Role
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.compat.callers import ONE_AGENT, OWNER, READER, STRANGER, Callers
 from tests.support.stack import working

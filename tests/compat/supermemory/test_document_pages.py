@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.compat.supermemory.requests import Document, DocumentListing, Search
-from agent_memory.compat.supermemory.service import SupermemoryService
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.usage.log import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.interfaces.compat.supermemory.requests import Document, DocumentListing, Search
+from agent_memory.interfaces.compat.supermemory.service import SupermemoryService
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig
 from tests.support.rig_fixtures import *  # noqa: F403

@@ -11,14 +11,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agent_memory.compat.supermemory import service
-from agent_memory.core.errors import Conflict, RedisUnavailable
-from agent_memory.core.scope import Principal, Role
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import Conflict, RedisUnavailable
+from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.compat.supermemory import service
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
 from tests.compat.callers import OWNER, Callers
 from tests.support.stack import working
 from tests.support.waiting import wait_until

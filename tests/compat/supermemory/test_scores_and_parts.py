@@ -9,8 +9,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.profiles import ScoreScale, profile_of, raised
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.profiles import ScoreScale, profile_of, raised
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 

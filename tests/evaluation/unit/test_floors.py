@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.floors import judge, load_floors
 from agent_memory_eval.metrics import Estimate
 from agent_memory_eval.report import EVERY, NONE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import StartupError
+from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.question_sets import UNANSWERABLE, Conversation, load, load_all, parse
 
 DATA = Path(__file__).parents[2] / "data"

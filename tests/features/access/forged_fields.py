@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_memory.mcp.tools import TOOLS
+from agent_memory.interfaces.mcp.tools import TOOLS
 from tests.features.access.hostile import CASES, Case, Ids
 from tests.features.access.tool_cases import TOOL_CASES
 

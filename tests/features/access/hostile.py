@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.memories.records import message_memory_id
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.foundation.core.scope import SessionRef
 from tests.features.registrations import registrations
 
 TIME = "2026-01-01T00:00:00Z"

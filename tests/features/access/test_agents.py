@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations as background
-from agent_memory.mcp import tools as mcp_tools
+from agent_memory.features.jobs import operations as background
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.mcp import tools as mcp_tools
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access.conftest import Guarded

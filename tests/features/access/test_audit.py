@@ -13,11 +13,11 @@ import httpx
 import pytest
 import structlog
 
-from agent_memory.core.logs import configure_logging
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.logs import configure_logging
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.sessions.service import SessionService
 
 ADMIN, MODEL_KEY, SAID = "planted-operator-0001", "sk-planted-model-0002", "planted words of ana"
 

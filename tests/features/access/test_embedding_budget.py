@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from agent_memory.access.embedding_budget import EmbeddingBudget
-from agent_memory.access.limit_store import TokensSpent
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
-from agent_memory.core.settings import LimitSettings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.operation_store import Mark
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.profiles import ModelProfile
-from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.limit_store import TokensSpent
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
+from agent_memory.foundation.core.settings import LimitSettings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.profiles import ModelProfile
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory_client.models import OperationState, SearchRequest
 from tests.support.rig import MakeRig, Rig, record
 

@@ -16,19 +16,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations as background
-from agent_memory.mcp import tools as mcp_tools
-from agent_memory.mcp.tools import TOOLS
-from agent_memory.profile.follower import ProfileFollower
-from agent_memory.storage import scripts
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.section import TIMELINE_HEADING
-from agent_memory.timeline.store import TimelineOwner
-from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.section import TIMELINE_HEADING
+from agent_memory.extensions.timeline.store import TimelineOwner
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.jobs import operations as background
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage import scripts
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.mcp import tools as mcp_tools
+from agent_memory.interfaces.mcp.tools import TOOLS
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.privacy.erase import erase

@@ -9,22 +9,22 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.access.limit_store import LimitStore
-from agent_memory.access.limits import ModelBudget, RequestLimit
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core import metrics
-from agent_memory.core.errors import BudgetSpent, TooMany
-from agent_memory.core.settings import LimitSettings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs.operation_store import Mark
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.token_usage import metering, note
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.access.limit_store import LimitStore
+from agent_memory.features.access.limits import ModelBudget, RequestLimit
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core import metrics
+from agent_memory.foundation.core.errors import BudgetSpent, TooMany
+from agent_memory.foundation.core.settings import LimitSettings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.token_usage import metering, note
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryRateLimitError
 from agent_memory_client.models import AppendMessagesRequest, ClientMemoryRecord, MemoryMessage, OperationState
 from tests.support.lookalike import Lookalike

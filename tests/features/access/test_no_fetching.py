@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.access.oauth import fetching
-from agent_memory.core.errors import ModelUnavailable, StartupError
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai.chat import OpenAIChat, chat_server
-from agent_memory.llm.openai.embeddings import OpenAIEmbedder, embedding_server
-from agent_memory.llm.rerank import RemoteReranker, rerank_server
+from agent_memory.features.access.oauth import fetching
+from agent_memory.foundation.core.errors import ModelUnavailable, StartupError
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
+from agent_memory.foundation.llm.openai.embeddings import OpenAIEmbedder, embedding_server
+from agent_memory.foundation.llm.rerank import RemoteReranker, rerank_server
 from tests.features.access.conftest import Guarded
 from tests.features.access.hostile import CASES, Ids
 from tests.features.access.tool_cases import TOOL_CASES

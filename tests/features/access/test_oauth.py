@@ -19,11 +19,11 @@ from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
 from mcp.shared.auth import ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 
-from agent_memory.access.oauth import JwtGate, KeySet, fetching, jwks_url
-from agent_memory.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
-from agent_memory.core.scope import Principal, Role
-from agent_memory.core.settings import AuthSettings, load_settings
-from agent_memory.http.app import create_app
+from agent_memory.features.access.oauth import JwtGate, KeySet, fetching, jwks_url
+from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
+from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.core.settings import AuthSettings, load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 
 ISSUER, AUDIENCE = "https://login.example/", "agent-memory"

@@ -15,12 +15,12 @@ import redis.asyncio as aioredis
 import trustme
 from redis.exceptions import NoPermissionError
 
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import Settings
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.runtime import open_runtime
 from agent_memory_client.models import SearchRequest
 from agent_memory_worker.main import run_worker

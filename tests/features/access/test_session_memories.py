@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_worker.task_handlers import Tasks
 from tests.features.access.conftest import Guarded
 

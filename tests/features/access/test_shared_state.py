@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.compat.mem0.routes import document as mem0_document
-from agent_memory.compat.supermemory.routes import document as supermemory_document
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations as background
-from agent_memory.mcp import tools as mcp_tools
+from agent_memory.features.jobs import operations as background
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.compat.mem0.routes import document as mem0_document
+from agent_memory.interfaces.compat.supermemory.routes import document as supermemory_document
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.mcp import tools as mcp_tools
 from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import SchemaFields
 from tests.features.access.hostile import CASES, Case, Ids

@@ -11,15 +11,15 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from agent_memory.access.credentials import Authenticator
-from agent_memory.access.token_store import TokenStore
-from agent_memory.access.tokens import OPERATOR, TokenGate, TokenService
-from agent_memory.cli.app import app
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.features.access.credentials import Authenticator
+from agent_memory.features.access.token_store import TokenStore
+from agent_memory.features.access.tokens import OPERATOR, TokenGate, TokenService
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.interfaces.cli.app import app
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError, MemoryValidationError
 from agent_memory_client.models import CreateTokenRequest, RoleEnum

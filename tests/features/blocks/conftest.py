@@ -9,8 +9,8 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
 from tests.support.api import serving
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import MemoryClient, MemoryClientConfig
 from tests.support.stack import stack
 from tests.support.waiting import wait_until

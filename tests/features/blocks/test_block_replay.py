@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ulid import ULID
 
-from agent_memory.blocks.codec import replay_change
-from agent_memory.blocks.owners import BlockOwner
-from agent_memory.blocks.service import BlockService
-from agent_memory.blocks.store import BlockStore, BlockWrite
-from agent_memory.core.errors import Conflict, NotFound
-from agent_memory.core.prompt_sections import Reader
-from agent_memory.core.scope import DEFAULT_TENANT, Scope
+from agent_memory.extensions.blocks.codec import replay_change
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.extensions.blocks.store import BlockStore, BlockWrite
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.prompt_sections import Reader
+from agent_memory.foundation.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models.features.blocks import EditBlockRequest, PutBlockRequest
 
@@ -128,7 +128,7 @@ async def test_changes_are_undone_one_after_the_other_from_the_newest(runtime: R
 
 
 async def test_old_changes_are_folded_into_the_base(runtime: Runtime, monkeypatch: Any) -> None:
-    monkeypatch.setattr("agent_memory.blocks.store.MAX_CHANGES", 5)
+    monkeypatch.setattr("agent_memory.extensions.blocks.store.MAX_CHANGES", 5)
     service, owner = runtime[BlockService], BlockOwner(agent_id=str(ULID()))
     await service.put(SCOPE, owner, "b", PutBlockRequest(value="é"), None)
     for number in range(12):

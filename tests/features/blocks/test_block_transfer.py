@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 from ulid import ULID
 
-from agent_memory.blocks.owners import BlockKeys
-from agent_memory.core.scope import DEFAULT_TENANT, Scope
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.extensions.blocks.owners import BlockKeys
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.foundation.core.scope import DEFAULT_TENANT, Scope
+from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.runtime import Runtime
-from agent_memory.storage.keyspace import Keys
 from agent_memory_worker.privacy.erase import erase
 from tests.features.blocks.conftest import Api
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.blocks.store import MAX_TARGET_BYTES, MAX_TARGETS
-from agent_memory.core.scope import DEFAULT_TENANT, Scope
-from agent_memory.recall.service import RecallService
+from agent_memory.extensions.blocks.store import MAX_TARGET_BYTES, MAX_TARGETS
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryPromptRequest
 from tests.features.blocks.conftest import Api

@@ -12,7 +12,7 @@ import pytest
 from openai import OpenAI
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import MemoryClientConfig, SyncMemoryClient
 from tests.support.cli import ROOT
 from tests.support.lookalike import Lookalike

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
+from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, read_row
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.runtime import Runtime
-from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient
 from agent_memory_client.models import ClientMemoryRecord, ExtractionRules, MemoryMessage, MemoryStrategyConfig, WorkingMemory
 from tests.support.lookalike import Lookalike

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent_memory.extraction.categories import nearest_categories
-from agent_memory.extraction.rules import ExtractionRulesService
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.search.service import SearchService
+from agent_memory.features.extraction.categories import nearest_categories
+from agent_memory.features.extraction.rules import ExtractionRulesService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import ExtractionCategory, ExtractionRules, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import ContextExceeded
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import ContextExceeded
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import (
     AppendMessagesRequest,
     MemoryMessage,

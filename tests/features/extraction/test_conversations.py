@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.main import run_worker

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import ClientMemoryRecord, MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryMessage
 from tests.support.lookalike import Lookalike

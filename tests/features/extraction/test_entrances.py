@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
+from agent_memory.features.transfer.archived_server.layout import OldPrefixes
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.storage.keyspace import Keys
-from agent_memory.transfer.archived_server.layout import OldPrefixes
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryEvidence, MemoryMessage, MemoryRecord
 from agent_memory_worker.main import run_worker

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.prompts import ExtractionAnswer
-from agent_memory.extraction.reconcile_prompts import ReconcileAnswer
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.extraction.prompts import ExtractionAnswer
+from agent_memory.features.extraction.reconcile_prompts import ReconcileAnswer
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.extraction.extract import extract_facts
 from tests.support.lookalike import Lookalike

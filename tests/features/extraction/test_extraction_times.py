@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.wrappers.redacting import RedactingChat
-from agent_memory.sessions.prompts import SummaryAnswer
-from agent_memory.sessions.service import SessionService
-from agent_memory.text.statements import worth_asking
+from agent_memory.features.sessions.prompts import SummaryAnswer
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.wrappers.redacting import RedactingChat
+from agent_memory.foundation.text.statements import worth_asking
 from agent_memory_client.models import MemoryMessage, UpdateWorkingMemory
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_memory.extraction.fact_dates import event_day
-from agent_memory.extraction.fact_support import Grounds
-from agent_memory.extraction.facts import ExtractionMessage
-from agent_memory.extraction.prompt_echoes import repeats_instructions
-from agent_memory.sessions.codec import StoredMessage
-from agent_memory.text.dates.relative import with_absolute_times
-from agent_memory.text.numbers import numbers
-from agent_memory.text.quotations import quotations, without_quotations
+from agent_memory.features.extraction.fact_dates import event_day
+from agent_memory.features.extraction.fact_support import Grounds
+from agent_memory.features.extraction.facts import ExtractionMessage
+from agent_memory.features.extraction.prompt_echoes import repeats_instructions
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.foundation.text.dates.relative import with_absolute_times
+from agent_memory.foundation.text.numbers import numbers
+from agent_memory.foundation.text.quotations import quotations, without_quotations
 from agent_memory_client.models import MemoryMessage
 
 NOON = datetime(2025, 3, 5, 12, tzinfo=UTC)

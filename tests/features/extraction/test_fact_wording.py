@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.extraction.fact_wording import says_same
+from agent_memory.features.extraction.fact_wording import says_same
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Conflict
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import STATED, MemoryCommits, Update
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import MemoryScan
-from agent_memory.storage.job_times import JobTimes
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import STATED, MemoryCommits, Update
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory_client.models import Change, MemoryRecord
 from agent_memory_worker.extraction.contradictions import find_contradictions
 from tests.support.lookalike import Lookalike

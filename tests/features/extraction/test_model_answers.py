@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.model_context import ModelContext
-from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.llm.model_context import ModelContext
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import OperationRecord
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig

@@ -12,12 +12,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import ValidationError
 
-from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
-from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, fill_template
-from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
-from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
-from agent_memory.llm.base import ChatMessage
-from agent_memory.text.data_fences import PromptMessage
+from agent_memory.features.extraction import prompts, reconcile_prompts, thread_prompts
+from agent_memory.features.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, fill_template
+from agent_memory.features.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
+from agent_memory.features.extraction.thread_prompts import ThreadSummary, summarize_thread
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.text.data_fences import PromptMessage
 
 FOLDER = Path(__file__).parents[2] / "data" / "prompts"
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)

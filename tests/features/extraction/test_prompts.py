@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages, facts_before_the_end
-from agent_memory.sessions.prompts import summarize_messages
-from agent_memory.text.data_fences import PromptMessage, fence, message_lines, shown_time
+from agent_memory.features.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages, facts_before_the_end
+from agent_memory.features.sessions.prompts import summarize_messages
+from agent_memory.foundation.text.data_fences import PromptMessage, fence, message_lines, shown_time
 
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)
 

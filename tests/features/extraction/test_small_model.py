@@ -11,15 +11,15 @@ import httpx
 import httpx2
 import pytest
 
-from agent_memory.core.errors import ContextExceeded
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.operations import OperationService
-from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import ContextExceeded
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import OperationKind, OperationState
 from tests.support.rig import SCOPE, MakeRig
 from tests.support.small_model import small_model

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.items.service import MOST_READ
+from agent_memory.extensions.items.service import MOST_READ
 from tests.support.waiting import wait_until
 
 URL = "/v1/items"

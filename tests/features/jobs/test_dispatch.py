@@ -11,15 +11,15 @@ import pytest
 from docket import Disposition, Docket, Execution, TaskCall
 from redis.exceptions import ConnectionError
 
-from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind, TaskName
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.scripts import Claims
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind, TaskName
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.storage.scripts import Claims
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker

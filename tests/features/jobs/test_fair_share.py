@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.memories.duplicates.service import COMPACT
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.traces import TraceStore
-from agent_memory.sessions.service import SessionService
-from agent_memory.storage.scripts import Claim, Claims
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.duplicates.service import COMPACT
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.traces import TraceStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
 from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import MakeRig, Rig, record

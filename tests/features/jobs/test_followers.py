@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import Evidence
 from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import SCOPE, Rig, record

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.access.principals import scope_of_request
-from agent_memory.core.errors import RequestUnderWay
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
-from agent_memory.jobs.idempotency_store import ClaimedKey, IdempotencyStore
+from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS, IdempotencyService, request_digest
+from agent_memory.foundation.api.idempotency.store import ClaimedKey, IdempotencyStore
+from agent_memory.foundation.api.principals import scope_of_request
+from agent_memory.foundation.core.errors import RequestUnderWay
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import OperationState
 from tests.support.cli import agent_memory
@@ -161,7 +161,7 @@ async def test_what_does_not_exist_has_no_operation(live: httpx.AsyncClient) -> 
 
 async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str, tmp_path: Path) -> None:
     settings = load_settings(KEY_PREFIX=f"dead{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    from agent_memory.http.app import create_app
+    from agent_memory.interfaces.http.app import create_app
     from tests.support.api import serving
 
     async with (

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from docket import Docket
 
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.features import FEATURES
-from agent_memory.memories.store import MemoryStore
+from agent_memory.feature_list import FEATURES
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.runtime import Runtime
 from agent_memory_worker import periodic_runner
 from agent_memory_worker.main import run_worker

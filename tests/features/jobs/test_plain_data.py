@@ -12,8 +12,8 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from agent_memory.core.task_kinds import TaskName
-from agent_memory.storage.dead_messages import CarrierGuard
+from agent_memory.foundation.core.task_kinds import TaskName
+from agent_memory.foundation.storage.dead_messages import CarrierGuard
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.plain_serializer import loads
 from tests.support.rig import MakeRig

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.memories.commit import (
+from agent_memory.features.memories.commit import (
     Add,
     AddEvidence,
     ChangeOrigin,
@@ -18,8 +18,8 @@ from agent_memory.memories.commit import (
     Supersede,
     Update,
 )
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
 from agent_memory_client.models import Evidence, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 

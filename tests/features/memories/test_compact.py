@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.duplicates.repeats import comparable, made_here, normal_text, plan
-from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.service import fact_memory_id
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.features.memories.duplicates.repeats import comparable, made_here, normal_text, plan
+from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.service import fact_memory_id
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.memories.duplicates import compact, compact_changed
 from tests.support.lookalike import Lookalike

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations
+from agent_memory.features.jobs import operations
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 
 COMPACT = "/v1/long-term-memory/compact"

@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.core.errors import BadInput
-from agent_memory.memories.commit import MemoryCommits
-from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrow_selection, outdated, parse_policy, recency
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.retention.service import (
+    Choice,
+    Policy,
+    RetentionService,
+    narrow_selection,
+    outdated,
+    parse_policy,
+    recency,
+)
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 

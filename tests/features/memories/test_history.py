@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Conflict, NotFound
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge, Supersede, Update
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.retention.service import Policy, RetentionService
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.recall.service import RecallService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Merge, Supersede, Update
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.retention.service import Policy, RetentionService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import (
     Condition,
     CreateMemoryRecordRequest,

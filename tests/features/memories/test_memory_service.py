@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import NotFound, UnsupportedRequest
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.service import MemoryService, content_hash
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.service import MemoryService, content_hash
+from agent_memory.foundation.core.errors import NotFound, UnsupportedRequest
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
 

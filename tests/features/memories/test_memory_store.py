@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.store import Hits, IndexEntry, MemoryStore, parse_hits
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.storage.connection import read
-from agent_memory.storage.search import filters
-from agent_memory.text.terms import query_terms
+from agent_memory.features.memories.store import Hits, IndexEntry, MemoryStore, parse_hits
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered, record
 

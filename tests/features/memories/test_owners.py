@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Conflict
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import ChangeOrigin, Forget, MemoryCommits, Merge
-from agent_memory.memories.records import StoredMemory, message_memory_id
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.imports import ImportService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import ChangeOrigin, Forget, MemoryCommits, Merge
+from agent_memory.features.memories.records import StoredMemory, message_memory_id
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryRecord, UpdateWorkingMemory
 from tests.support.rig import SCOPE, MakeRig, Rig
 

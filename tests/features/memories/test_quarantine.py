@@ -9,26 +9,26 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.errors import Forbidden
-from agent_memory.core.scope import Scope
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.prompts import extract_messages
-from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
-from agent_memory.extraction.thread_prompts import summarize_thread
-from agent_memory.http.app import create_app
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.duplicates.prompts import find_repeats
-from agent_memory.memories.quarantine.service import QuarantineService
-from agent_memory.memories.search.explain import SearchExplainer
-from agent_memory.memories.search.prompts import rewrite_query
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.trust import TRUST
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.prompts import summarize_messages
-from agent_memory.text.data_fences import PromptMessage, fence, message_lines
-from agent_memory.text.injection import rules_for, suspicion
-from agent_memory.transfer.export import ExportService
-from agent_memory.transfer.imports import ImportService
+from agent_memory.features.extraction.prompts import extract_messages
+from agent_memory.features.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
+from agent_memory.features.extraction.thread_prompts import summarize_thread
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.duplicates.prompts import find_repeats
+from agent_memory.features.memories.quarantine.service import QuarantineService
+from agent_memory.features.memories.search.explain import SearchExplainer
+from agent_memory.features.memories.search.prompts import rewrite_query
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.trust import TRUST
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.prompts import summarize_messages
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.text.data_fences import PromptMessage, fence, message_lines
+from agent_memory.foundation.text.injection import rules_for, suspicion
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import MemoryPromptRequest, SearchRequest, UserId
 from agent_memory_worker.privacy.erase import erase
 from tests.features.registrations import registrations

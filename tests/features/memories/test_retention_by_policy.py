@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.memories.retention import service
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.retention import service
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory_worker.memories import retention
 from agent_memory_worker.periodic_runner import run_job
 from tests.support.rig import SCOPE, MakeRig, record

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.memories.search.service import SearchService
-from agent_memory.storage.search.indexes import memory_index_name
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.foundation.storage.search.indexes import memory_index_name
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

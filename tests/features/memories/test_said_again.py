@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.duplicates.repeats import merge_records
-from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import SessionService
-from agent_memory.transfer.export import ExportService
-from agent_memory.transfer.imports import ImportService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.duplicates.repeats import merge_records
+from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic_core import to_json
 
-from agent_memory.core.scope import Scope
-from agent_memory.memories.shown_memories import ShownMemoryReader
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.usage.store import UsageStore
+from agent_memory.features.memories.shown_memories import ShownMemoryReader
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.usage.store import UsageStore
+from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryRecordResult
 from tests.support.rig import SCOPE, Rig, record
 

@@ -11,15 +11,14 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-import agent_memory.mcp.tools  # noqa: F401 - its models are among those that are stored
-from agent_memory.core.scope import Scope
-from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.records import memory_digest, memory_fields
-from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.memories.trust import TRUST, source_of
-from agent_memory.sessions.codec import decode_entry, decode_own, encode_own
-from agent_memory.storage.keyspace import Keys, digest, new_mid
-from agent_memory.text.normalization import kin, kin_name
+import agent_memory.interfaces.mcp.tools  # noqa: F401 - its models are among those that are stored
+from agent_memory.features.memories.records import decode_memory, memory_digest, memory_fields
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.memories.trust import TRUST, source_of
+from agent_memory.features.sessions.codec import decode_entry, decode_own, encode_own
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.keyspace import Keys, digest, new_mid
+from agent_memory.foundation.text.normalization import kin, kin_name
 from agent_memory_client.models import ANSWER, Evidence, ExtractedMemoryRecord, MemoryRecord, MemoryTypeEnum
 
 _AT = datetime(2026, 5, 1, 12, 30, 0, 250_000, tzinfo=UTC)

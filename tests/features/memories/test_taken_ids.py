@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import MemoryService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import CreateMemoryRecordRequest, MemoryRecord, MemoryStrategyConfig, UpdateWorkingMemory
 from agent_memory_worker.extraction.thread_strategy import thread_memory_id
 from tests.support.lookalike import Lookalike

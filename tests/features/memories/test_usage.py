@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.memories.retention.service import RetentionService, parse_policy
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.memories.usage.log import UsageLog
-from agent_memory.memories.usage.store import UsageStore
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.retention.service import RetentionService, parse_policy
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.memories.usage.store import UsageStore
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 

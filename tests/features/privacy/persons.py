@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.privacy.erase import erase

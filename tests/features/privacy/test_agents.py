@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.keyspace import tag
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import MemoryClient, MemoryClientConfig
 from tests.support.rig import SCOPE, Rig, record
 from tests.support.waiting import wait_until

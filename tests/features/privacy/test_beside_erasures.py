@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.privacy.erasure_store import ErasureStore
-from agent_memory.storage import connection, round_trip, scripts
+from agent_memory.features.privacy.erasure_store import ErasureStore
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage import connection, round_trip, scripts
 from tests.features.privacy.persons import Face, faced
 from tests.features.privacy.test_erasure import traces
 from tests.support.rig import MakeRig

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from agent_memory.core.settings import load_settings
-from agent_memory.storage.keyspace import digest, tag
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.storage.keyspace import digest, tag
 from tests.features.registrations import registrations
 from tests.support.lookalike import Lookalike
 from tests.support.stack import stack

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput, IdTaken, NotFound
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import Add, ChangeOrigin, MemoryCommits, Supersede, Update
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import Fence, MemoryStore
-from agent_memory.privacy.forget.service import ForgetService
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.export import ExportService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import Add, ChangeOrigin, MemoryCommits, Supersede, Update
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import Fence, MemoryStore
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.foundation.core.errors import BadInput, IdTaken, NotFound
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import (
     AppendMessagesRequest,
     Evidence,

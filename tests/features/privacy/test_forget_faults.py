@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import Scope
-from agent_memory.privacy.forget.plan import Plan
-from agent_memory.privacy.forget.service import ForgetService
-from agent_memory.privacy.forget.store import ForgetStore
+from agent_memory.features.privacy.forget.plan import Plan
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.features.privacy.forget.store import ForgetStore
+from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import ForgetMemoryRequest
 from tests.features.privacy.test_forget import forget, peanuts, texts
 from tests.support.rig import SCOPE, Rig

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.forget.service import ForgetService
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
-from agent_memory.text.terms import terms
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models import AppendMessagesRequest, ForgetMemoryRequest, MemoryMessage, MemoryPromptRequest, SearchRequest, UserId
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Conflict
-from agent_memory.core.scope import SessionRef
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.scope import SessionRef
 from agent_memory_client.models import EditMemoryRecordRequest, ForgetMemoryRequest
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.privacy.test_forget import say, texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.privacy.forget.matching import Fit, fit, strike, subject_of
+from agent_memory.features.privacy.forget.matching import Fit, fit, strike, subject_of
 
 MEANT = [
     ("my brother's falcons", "My brother Caspian keeps falcons."),

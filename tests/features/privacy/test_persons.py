@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Forbidden, RedisUnavailable
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.rule_store import RuleStore
-from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.profile.store import ProfileOwner, ProfileStore
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.export import ExportService
-from agent_memory.transfer.imports import ImportService
-from agent_memory.transfer.receipts import ExportStore
+from agent_memory.extensions.profile.store import ProfileOwner, ProfileStore
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.features.transfer.receipts import ExportStore
+from agent_memory.foundation.core.errors import Forbidden, RedisUnavailable
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import SearchRequest, UserId

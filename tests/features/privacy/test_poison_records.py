@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from tests.features.privacy.persons import Face, faced
 from tests.support.rig import SCOPE, MakeRig
 

@@ -8,24 +8,24 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations as background
-from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import Add, AddEvidence, ChangeOrigin, MemoryCommits, Merge, Supersede, Update
-from agent_memory.memories.quarantine.service import screen_record
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService, message_memory
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.lineage import LineageStore
-from agent_memory.privacy.purge import PurgeService
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.export import ExportService
-from agent_memory.transfer.imports import ImportService
+from agent_memory.features.jobs import operations as background
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import Add, AddEvidence, ChangeOrigin, MemoryCommits, Merge, Supersede, Update
+from agent_memory.features.memories.quarantine.service import screen_record
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService, message_memory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.lineage import LineageStore
+from agent_memory.features.privacy.purge import PurgeService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import Evidence, MemoryMessage, MemoryRecord, PurgeRequest, PurgeResponse, SearchRequest, UserId
 from agent_memory_worker.privacy import purge as purging
 from tests.support.rig import SCOPE, MakeRig, Rig, record

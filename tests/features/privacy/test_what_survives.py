@@ -11,21 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ulid import ULID
 
-from agent_memory.core.errors import Conflict, ModelAnswerInvalid
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.facts import Candidate
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.memories.retention.service import Policy, RetentionService
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.sessions.service import SessionService
-from agent_memory.text.normalization import is_turn, normal_text
+from agent_memory.features.extraction.facts import Candidate
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.retention.service import Policy, RetentionService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import Conflict, ModelAnswerInvalid
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.normalization import is_turn, normal_text
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import serving
 from tests.support.rig import Rig
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.procedures.learning.learner import SessionLearner
+from agent_memory.extensions.procedures.learning.learner import SessionLearner
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.features.procedures.support import Server, call_messages, serve
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, open_rig

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.procedures.store import MOST_FEEDBACK
+from agent_memory.extensions.procedures.store import MOST_FEEDBACK
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_worker.procedures import keep_up
 from tests.features.procedures.support import Server, serve
 from tests.support.rig import open_rig

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig, SyncMemoryClient
 from agent_memory_client.models.features.procedures import CreateProcedureRequest, ToolCallRequest, UpdateProcedureRequest
 from tests.features.procedures.support import Server, serve

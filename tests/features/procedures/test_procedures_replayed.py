@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.features.procedures.support import Server, serve
 from tests.support.rig import open_rig
 

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.core.errors import AgentMemoryError
-from agent_memory.core.feature import Owner
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.store import MemoryStore
-from agent_memory.profile.entries import entry_of
-from agent_memory.profile.follower import ProfileFollower
-from agent_memory.profile.history import classify
-from agent_memory.profile.keys import ProfileKeys
-from agent_memory.profile.service import ProfileService
-from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.entries import entry_of
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.history import classify
+from agent_memory.extensions.profile.keys import ProfileKeys
+from agent_memory.extensions.profile.service import ProfileService
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.feature import Owner
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import Evidence
 from agent_memory_worker.profile import note_lapses
 from tests.support.rig import SCOPE, MakeRig, Rig, record

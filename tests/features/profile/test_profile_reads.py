@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.forget.service import ForgetService
-from agent_memory.profile.keys import ProfileKeys
-from agent_memory.profile.service import ProfileService
-from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.keys import ProfileKeys
+from agent_memory.extensions.profile.service import ProfileService
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import EditMemoryRecordRequest, ForgetMemoryRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, record

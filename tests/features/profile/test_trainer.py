@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryTypeEnum
 from agent_memory_client.models.features.profile import Profile, ProfileSchema, ProfileTopic

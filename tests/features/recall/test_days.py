@@ -9,7 +9,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 

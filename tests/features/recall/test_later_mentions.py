@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.recall.service import RecallService
+from agent_memory.features.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig

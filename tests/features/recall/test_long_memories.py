@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest
 from tests.support.heartbeat import heartbeat
 from tests.support.rig import SCOPE, Rig, record

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.http.app import create_app
-from agent_memory.memories.service import MemoryService
-from agent_memory.storage import connection
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.storage import connection
+from agent_memory.interfaces.http.app import create_app
 from tests.support.rig import SCOPE, Rig, record
 
 HEAD = "## From memory: pinned memories\n"

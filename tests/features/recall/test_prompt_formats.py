@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.recall.formats import format_prompt
-from agent_memory.recall.sections.session import turn_message
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.codec import PromptTurn
-from agent_memory.sessions.service import SessionService
-from agent_memory.text.prompt_marks import FACTS_HEAD, STATEMENTS_HEAD, SUMMARY_HEAD, own_words
+from agent_memory.features.recall.formats import format_prompt
+from agent_memory.features.recall.sections.session import turn_message
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.codec import PromptTurn
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.prompt_marks import FACTS_HEAD, STATEMENTS_HEAD, SUMMARY_HEAD, own_words
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, record
 

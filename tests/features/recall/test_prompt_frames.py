@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.line_escaping import escape_frames, one_line, shown_id
-from agent_memory.recall.lines import LineStyle
-from agent_memory.recall.memory_list import MemoryList
-from agent_memory.text.cleaning.control_characters import plain_text
-from agent_memory.text.prompt_marks import DATA_NOTE, own_words
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.line_escaping import escape_frames, one_line, shown_id
+from agent_memory.features.recall.lines import LineStyle
+from agent_memory.features.recall.memory_list import MemoryList
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, own_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.corrections import with_corrections
-from agent_memory.recall.lines import LINE_TOKENS, LineStyle
-from agent_memory.recall.memory_list import MemoryList, MemorySelection
-from agent_memory.text.prompt_marks import own_words
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.corrections import with_corrections
+from agent_memory.features.recall.lines import LINE_TOKENS, LineStyle
+from agent_memory.features.recall.memory_list import MemoryList, MemorySelection
+from agent_memory.foundation.text.prompt_marks import own_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD, own_words, part_heading
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD, own_words, part_heading
 
 LINE = "- [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX)"
 OTHER = "- [9 May 2023, 13 days ago; message] I saw [a] fig (really) (ID: a b/c)"

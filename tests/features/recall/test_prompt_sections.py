@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
-from agent_memory.extraction.rule_store import RuleStore
-from agent_memory.recall.prompt import Prompt, text_message
-from agent_memory.recall.sections.session import SessionSection
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.recall.prompt import Prompt, text_message
+from agent_memory.features.recall.sections.session import SessionSection
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import BadInput
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, SearchRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 

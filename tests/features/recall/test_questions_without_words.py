@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput
-from agent_memory.memories.search.service import SearchService
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResult, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

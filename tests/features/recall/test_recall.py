@@ -9,9 +9,9 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
 from tests.support.stack import stack
 
 

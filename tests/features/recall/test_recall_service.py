@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import UnsupportedRequest
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import UnsupportedRequest
 from agent_memory_client.models import MemoryPromptRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.recall.referents import referents
+from agent_memory.features.recall.referents import referents
 
 
 @pytest.mark.parametrize(

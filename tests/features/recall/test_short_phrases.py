@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.memories.search.service import SearchService
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, SearchModeEnum, SearchRequest
 from tests.support.rig import SCOPE, Rig
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_memory.memories.service import MemoryService
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
 from agent_memory_client.models import AppendMessagesRequest, EditMemoryRecordRequest, MemoryMessage, MemoryPromptRequest
 from tests.support.rig import SCOPE, Rig
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent_memory.core.clock import iso
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.service import MemoryService
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.clock import iso
 from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, MemoryPromptRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.recall.service import RecallService
+from agent_memory.features.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from agent_memory.memories.search.near_duplicates import DuplicateFilter, deciding_words
+from agent_memory.features.memories.search.near_duplicates import DuplicateFilter, deciding_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _ONE = ["the", "a", "Oh", "well,", "Café", "cafe", "CAFE", "Berlin.", "Berlin!", "lives", "lived", "in", "„Berlin“", "and", "2", "...", "*"]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.rerank import RemoteReranker, rerank_server
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.usage.log import UsageLog
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.rerank import RemoteReranker, rerank_server
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResultsResponse, SearchRequest
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.memories.search.service import SearchService
-from agent_memory.text.stemming.foreign import is_in_other_script
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.foundation.text.stemming.foreign import is_in_other_script
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryRecordResultsResponse, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.search.service import SearchService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, open_rig, record
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.memories.search.ranking import Scored, ScoreExplainer, ScoreParts, fuse, relevant, saturated, timed
-from agent_memory.memories.search.recency import RecencyWeights, novelties, recency, recency_score
+from agent_memory.features.memories.search.ranking import Scored, ScoreExplainer, ScoreParts, fuse, relevant, saturated, timed
+from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, recency_score
 
 
 def names(fused: list[Scored]) -> list[str]:

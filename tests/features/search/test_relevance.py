@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.memories.search.relevance.estimate import FEW_MEMORIES, Background, RelevanceEstimate
-from agent_memory.memories.search.service import SearchService
-from agent_memory.recall.service import RecallService
+from agent_memory.features.memories.search.relevance.estimate import FEW_MEMORIES, Background, RelevanceEstimate
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResult, MemoryTypeEnum, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

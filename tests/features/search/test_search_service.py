@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput, UnsupportedRequest
-from agent_memory.core.scope import Scope
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import MemoryRecordResultsResponse, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 

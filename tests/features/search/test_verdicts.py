@@ -10,15 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.access.credentials import Authenticator
-from agent_memory.access.limit_store import LimitStore
-from agent_memory.access.limits import RequestLimit
-from agent_memory.core.errors import TooMany
-from agent_memory.core.settings import LimitSettings
-from agent_memory.http.app import create_app
-from agent_memory.http.middleware.rate_limit import RateLimitMiddleware
-from agent_memory.http.middleware.request_cost import BODY_UNIT
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.access.credentials import Authenticator
+from agent_memory.features.access.limit_store import LimitStore
+from agent_memory.features.access.limits import RequestLimit
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import TooMany
+from agent_memory.foundation.core.settings import LimitSettings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.http.middleware.rate_limit import RateLimitMiddleware
+from agent_memory.interfaces.http.middleware.request_cost import BODY_UNIT
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryValidationError
 from agent_memory_client.sync import SyncMemoryAPIClient

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryMessage, WorkingMemory, prompt_messages
 from agent_memory_worker.sessions.summarize import summarize_session

@@ -9,12 +9,11 @@ from unicodedata import normalize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.core.clock import iso
-from agent_memory.core.scope import Rights, Scope, SessionRef
-from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.records import memory_digest
-from agent_memory.sessions.codec import content_mark, decode_entry, decode_own, encode_message, encode_own, message_identity
-from agent_memory.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.features.memories.records import decode_memory, memory_digest
+from agent_memory.features.sessions.codec import content_mark, decode_entry, decode_own, encode_message, encode_own, message_identity
+from agent_memory.foundation.core.clock import iso
+from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
 from agent_memory_client.models import ExtractedMemoryRecord, MemoryMessage, MemoryRecord
 
 # As requests bring them: an id is the same in whatever way its characters are composed.

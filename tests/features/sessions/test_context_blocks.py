@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
-from agent_memory.text.cleaning.context_blocks import ContextBlocks
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.cleaning.context_blocks import ContextBlocks
 from agent_memory_client.models import AppendMessagesRequest, CreateMemoryRecordRequest, MemoryPromptRequest, SearchRequest
 from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.lookalike import Lookalike

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore, TokenWindow
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore, TokenWindow
+from agent_memory.foundation.core.scope import SessionRef
 from agent_memory_client.models import MemoryMessage, MemoryPromptRequest, UpdateWorkingMemory, WorkingMemoryRequest
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.sessions.service import SessionService
-from agent_memory.text.normalization import QUESTION
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory_client.models import MemoryMessage, UpdateWorkingMemory
 from agent_memory_worker.sessions.promote import promote_session
 from tests.support.rig import SCOPE, Rig

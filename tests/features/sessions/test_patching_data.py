@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.core.errors import NotFound, VersionMismatch
-from agent_memory.core.scope import SessionRef
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import NotFound, VersionMismatch
+from agent_memory.foundation.core.scope import SessionRef
 from agent_memory_client.models import UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, gathered
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.service import MemoryService, message_memory
-from agent_memory.memories.store import Fence, MemoryStore
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.service import MemoryService, message_memory
+from agent_memory.features.memories.store import Fence, MemoryStore
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.task_handlers import Tasks

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.usage.log import UsageLog
-from agent_memory.recall.service import RecallService
-from agent_memory.sessions.codec import StoredMessage, decode_entry
-from agent_memory.sessions.recent import RecentMessages
-from agent_memory.sessions.service import SessionService
-from agent_memory.storage.connection import PipelineReader
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.codec import StoredMessage, decode_entry
+from agent_memory.features.sessions.recent import RecentMessages
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import PipelineReader
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult, SearchRequest, UserId
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
@@ -185,7 +185,7 @@ async def test_a_prompt_reads_and_decodes_no_more_before_ten_thousand_messages_t
         decoded.append(raw)
         return decode_entry(raw)
 
-    monkeypatch.setattr("agent_memory.sessions.recent.decode_entry", decode)
+    monkeypatch.setattr("agent_memory.features.sessions.recent.decode_entry", decode)
     await waits(rig, 10_000, sessions)
     assert len(await prompt(rig, session_id="this", user_id="ann", namespace="n")) == 5
     assert len(decoded) == 6

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.http.app import create_app
+from agent_memory.interfaces.http.app import create_app
 from tests.support.rig import Rig
 
 DENTIST, PLUMBER = "My dentist is Dr Kim in Bergen", "My plumber is Joe Blake"

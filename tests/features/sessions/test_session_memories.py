@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.service import MemoryService
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, Rig

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput, NotFound, VersionMismatch
-from agent_memory.sessions.service import SessionService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import BadInput, NotFound, VersionMismatch
 from agent_memory_client.models import AppendMessagesRequest, UpdateWorkingMemory, WorkingMemoryResponse
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 

@@ -8,11 +8,11 @@ import json
 import pytest
 from ulid import ULID
 
-from agent_memory.core.errors import VersionMismatch
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.sessions.session_write import NewMessage, SessionWrite
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import VersionMismatch
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import MemoryMessage, MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered
 

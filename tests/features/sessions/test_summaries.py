@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.codec import SessionState, StoredMessage
-from agent_memory.sessions.prompts import SummaryAnswer
-from agent_memory.sessions.service import SessionService
-from agent_memory.sessions.store import SessionStore
+from agent_memory.features.sessions.codec import SessionState, StoredMessage
+from agent_memory.features.sessions.prompts import SummaryAnswer
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryMessage
 from agent_memory_worker.extraction.batches import LINE_TOKENS
 from agent_memory_worker.sessions.summarize import chunks, summarize_session
@@ -148,7 +148,7 @@ async def test_an_answer_that_is_no_summary_changes_nothing(
     make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     async def structured(*_: Any, **__: Any) -> Any:
-        from agent_memory.sessions.prompts import SummaryAnswer
+        from agent_memory.features.sessions.prompts import SummaryAnswer
 
         return SummaryAnswer(summary=answer)
 

@@ -17,20 +17,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.blocks.codec import replay_change
-from agent_memory.blocks.owners import BlockOwner
-from agent_memory.blocks.service import BlockService
-from agent_memory.jobs import operations as background
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.profile.entries import entry_of
-from agent_memory.profile.follower import ProfileFollower
-from agent_memory.profile.history import classify
-from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
-from agent_memory.storage.keyspace import tag
-from agent_memory.timeline.events import events_of
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.history import page_of
-from agent_memory.timeline.store import EventRange, TimelineStore
+from agent_memory.extensions.blocks.codec import replay_change
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.extensions.profile.entries import entry_of
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.history import classify
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.extensions.timeline.events import events_of
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.history import page_of
+from agent_memory.extensions.timeline.store import EventRange, TimelineStore
+from agent_memory.features.jobs import operations as background
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.storage.keyspace import tag
 from tests.features.shapes.world import LABEL, World, faced
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig

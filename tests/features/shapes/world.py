@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 from ulid import ULID
 
-from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.extraction.facts import Candidate
-from agent_memory.http.app import create_app
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.profile.store import ProfileOwner
-from agent_memory.timeline.keys import TimelineKeys
-from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.extensions.profile.store import ProfileOwner
+from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.extraction.facts import Candidate
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.memories.expiry import sweep

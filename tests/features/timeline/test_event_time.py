@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.profile.entries import FollowedMemory, entry_of
-from agent_memory.timeline.event_time import event_time, time_of_text
-from agent_memory.timeline.events import events_of
-from agent_memory.timeline.periods import group_events, period_of
+from agent_memory.extensions.profile.entries import FollowedMemory, entry_of
+from agent_memory.extensions.timeline.event_time import event_time, time_of_text
+from agent_memory.extensions.timeline.events import events_of
+from agent_memory.extensions.timeline.periods import group_events, period_of
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 from agent_memory_client.models.features.timeline import TimelineEvent
 from tests.support.rig import record

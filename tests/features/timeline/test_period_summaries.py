@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.core.feature import Owner
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import MemoryService
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.keys import TimelineKeys
-from agent_memory.timeline.summaries.store import SummaryStore
-from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.summaries.store import SummaryStore
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.core.feature import Owner
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import EditMemoryRecordRequest
 from agent_memory_worker.timeline import order_summaries
 from tests.support.commands import commands_of

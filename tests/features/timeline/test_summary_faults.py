@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.jobs.order_store import OrderStore
-from agent_memory.memories.store import MemoryStore
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.store import TimelineStore
-from agent_memory.timeline.summaries.store import SummaryStore
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.store import TimelineStore
+from agent_memory.extensions.timeline.summaries.store import SummaryStore
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_worker.timeline import order_summaries, summarize_periods
 from tests.support.rig import SCOPE, Rig
 from tests.support.timelines import TRIP, close_periods, follow, periods, store, stored_bytes, text_of

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.core.errors import AgentMemoryError, BadInput
-from agent_memory.core.feature import Owner
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.timeline.events import events_of
-from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.history import page_of
-from agent_memory.timeline.keys import TimelineKeys
-from agent_memory.timeline.service import TimelineService
-from agent_memory.timeline.store import EventRange, TimelineOwner, TimelineStore
-from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.extensions.timeline.events import events_of
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.history import page_of
+from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.service import TimelineService
+from agent_memory.extensions.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput
+from agent_memory.foundation.core.feature import Owner
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import Evidence
 from agent_memory_client.models.features.timeline import Timeline, TimelineQuery
 from tests.support.commands import commands_of

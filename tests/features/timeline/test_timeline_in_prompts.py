@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agent_memory.core.scope import Scope
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.service import MemoryService
-from agent_memory.text.prompt_marks import DATA_NOTE
-from agent_memory.timeline.section import TIMELINE_HEADING
+from agent_memory.extensions.timeline.section import TIMELINE_HEADING
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
 from tests.support.timelines import TRIP, close_periods, follow, prompt, store

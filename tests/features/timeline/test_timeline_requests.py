@@ -12,8 +12,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from agent_memory.cli.app import app
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.cli.app import app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryServerError
 from agent_memory_client.models import MemoryMessage
 from agent_memory_client.models.features.timeline import Timeline, TimelineQuery

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import httpx
 
-from agent_memory.views.keys import ViewKeys
-from agent_memory.views.prompts import summarize_group
-from agent_memory.views.service import ViewService
-from agent_memory.views.store import ViewStore
+from agent_memory.extensions.views.keys import ViewKeys
+from agent_memory.extensions.views.prompts import summarize_group
+from agent_memory.extensions.views.service import ViewService
+from agent_memory.extensions.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient
 from tests.features.registrations import Registration, Request, Send
 from tests.support.rig import SCOPE

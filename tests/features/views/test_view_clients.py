@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 from ulid import ULID
 
-from agent_memory.cli.app import app
-from agent_memory.core.settings import Settings
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.cli.app import app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError
 from agent_memory_client.models import ClientMemoryRecord, CreateSummaryViewRequest, TaskStatusEnum

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.compat.contract.differences import CONTRACT, differences, operations, owner_of
 from tests.features.registrations import registrations
 from tests.features.views.registration import REGISTRATION

@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.jobs import operations as background
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.jobs import operations as background
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.interfaces.http.app import create_app
 from tests.support.rig import SCOPE, Rig, record
 
 VIEWS = "/v1/summary-views"

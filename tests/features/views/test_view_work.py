@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, UnsupportedRequest
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage import connection
-from agent_memory.views.service import ViewService
-from agent_memory.views.summaries import ViewSummarizer
+from agent_memory.extensions.views.service import ViewService
+from agent_memory.extensions.views.summaries import ViewSummarizer
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, UnsupportedRequest
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.storage import connection
 from agent_memory_client.models import (
     CreateSummaryViewRequest,
     RunSummaryViewPartitionRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-_ASK = "import sys, agent_memory.cli.run; print(sorted({'docket', 'mcp', 'openai', 'onnxruntime'} & sys.modules.keys()))"
+_ASK = "import sys, agent_memory.interfaces.cli.run; print(sorted({'docket', 'mcp', 'openai', 'onnxruntime'} & sys.modules.keys()))"
 
 
 def test_the_api_is_imported_without_the_sdks_that_few_requests_need() -> None:

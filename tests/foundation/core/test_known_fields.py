@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, nearest, shown
+from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, nearest, shown
 from agent_memory_client.models import (
     CreateMemoryRecordRequest,
     ForgetRequest,

@@ -9,8 +9,8 @@ from collections.abc import Generator
 import pytest
 import structlog
 
-from agent_memory.core.logs import HIDDEN, configure_logging, redact, without_secrets
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.logs import HIDDEN, configure_logging, redact, without_secrets
+from agent_memory.foundation.core.settings import load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import GROUPS, load_settings, renamed, variables
-from agent_memory.core.settings.base import kind_of
-from agent_memory.core.settings.renamed import RETIRED, unread
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import GROUPS, load_settings, renamed, variables
+from agent_memory.foundation.core.settings.base import kind_of
+from agent_memory.foundation.core.settings.renamed import RETIRED, unread
 from tests.support.cli import ROOT
 
 CONTRACT = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["env_settings"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import ServerSettings, Settings, load_settings, variables
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import ServerSettings, Settings, load_settings, variables
 
 
 def test_defaults_need_nothing() -> None:

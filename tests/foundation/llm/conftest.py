@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.settings import Settings, load_settings
+from agent_memory.foundation.core.settings import Settings, load_settings
 from tests.support.lookalike import Lookalike
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from agent_memory.llm.local.weights import find_package
+from agent_memory.foundation.llm.local.weights import find_package
 
 RECORDED = Path(__file__).with_name("reference_vectors.json")
 TEXTS = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.llm.openai.circuit_breaker import Breaker
-from agent_memory.llm.openai.server import retry_after_seconds, shown_url
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.llm.openai.circuit_breaker import Breaker
+from agent_memory.foundation.llm.openai.server import retry_after_seconds, shown_url
 
 
 class Clock:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.llm.base import EmbeddingModel, Vectors
-from agent_memory.llm.wrappers.caching import SMALL, CachingEmbedder
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
+from agent_memory.foundation.llm.wrappers.caching import SMALL, CachingEmbedder
 from tests.support.lookalike import embed
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import tiktoken
 
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.catalog import CONTEXT_WINDOWS, context_window, embedding_dimensions
-from agent_memory.llm.tokens import TokenCounter, load_encoding
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.catalog import CONTEXT_WINDOWS, context_window, embedding_dimensions
+from agent_memory.foundation.llm.tokens import TokenCounter, load_encoding
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,7 +39,7 @@ def test_windows() -> None:
 
 def test_an_unknown_model_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     # Whatever level another test of this process has set.
-    caplog.set_level("INFO", logger="agent_memory.llm.catalog")
+    caplog.set_level("INFO", logger="agent_memory.foundation.llm.catalog")
     models = load_settings().models
     for _ in range(3):
         context_window("never-heard-of", models)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.llm.context_refusals import ContextOverflow, overflow
-from agent_memory.llm.model_context import KNOWN_SECONDS, ModelContext, fingerprint
-from agent_memory.llm.openai.served_context import ServedContext, ask, tells
+from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
+from agent_memory.foundation.llm.model_context import KNOWN_SECONDS, ModelContext, fingerprint
+from agent_memory.foundation.llm.openai.served_context import ServedContext, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 
 # What these name as the request's own size has the answer in it, or is not there.

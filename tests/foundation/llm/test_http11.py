@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.core.settings import Settings
-from agent_memory.llm.openai.embeddings import OpenAIEmbedder
-from agent_memory.llm.openai.http11 import PlainTransport, suits
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.foundation.llm.openai.http11 import PlainTransport, suits
 from tests.support.lookalike import Lookalike
 from tests.support.waiting import wait_until
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from agent_memory.extraction.prompts import ExtractionAnswer
-from agent_memory.llm.openai.structured import UnusableAnswer, may_be_about_format, parse_answer, strict_schema
-from agent_memory.sessions.prompts import SummaryAnswer
+from agent_memory.features.extraction.prompts import ExtractionAnswer
+from agent_memory.features.sessions.prompts import SummaryAnswer
+from agent_memory.foundation.llm.openai.structured import UnusableAnswer, may_be_about_format, parse_answer, strict_schema
 
 
 class Pair(BaseModel):

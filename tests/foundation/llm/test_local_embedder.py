@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_memory.core.errors import ModelUnavailable, StartupError
-from agent_memory.core.settings import load_settings
-from agent_memory.llm.base import EmbeddingModel
-from agent_memory.llm.local import e5, weights
-from agent_memory.llm.local import embedder as module
-from agent_memory.llm.local.embedder import LocalEmbedder, plan_runs
-from agent_memory.llm.local.graph import EncoderShape, build_graph, is_rounded, weight_shapes
-from agent_memory.llm.profiles import profile_of
-from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
+from agent_memory.foundation.core.errors import ModelUnavailable, StartupError
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.base import EmbeddingModel
+from agent_memory.foundation.llm.local import e5, weights
+from agent_memory.foundation.llm.local import embedder as module
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder, plan_runs
+from agent_memory.foundation.llm.local.graph import EncoderShape, build_graph, is_rounded, weight_shapes
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, UserId
 from tests.foundation.llm.reference_encoder import RECORDED, forward

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable, StartupError
-from agent_memory.core.settings import Settings
-from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
-from agent_memory.llm.base import ChatMessage, ChatModel
-from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
-from agent_memory.text.data_fences import PromptMessage
+from agent_memory.features.extraction.prompts import ExtractionAnswer, extract_messages
+from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_messages
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import ChatMessage, ChatModel
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.data_fences import PromptMessage
 from tests.support.lookalike import Lookalike
 from tests.support.lookalike.server import _error  # pyright: ignore[reportPrivateUsage]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.settings import Settings
-from agent_memory.llm.base import EmbeddingModel
-from agent_memory.llm.openai.embeddings import OpenAIEmbedder
-from agent_memory.llm.tokens import TokenCounter
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import EmbeddingModel
+from agent_memory.foundation.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike, embed
 
 At = Callable[..., Settings]

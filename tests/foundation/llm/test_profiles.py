@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.llm.base import Vectors
-from agent_memory.llm.embedding_checks import unit_rows
-from agent_memory.llm.profiles import ModelProfile, centered, probe_sentences, profile_of
-from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.llm.wrappers.profiled import ProfiledEmbedder
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.embedding_checks import unit_rows
+from agent_memory.foundation.llm.profiles import ModelProfile, centered, probe_sentences, profile_of
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from tests.support.rig import MakeRig
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.llm.providers import open_models
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.foundation.llm.providers import open_models
 from tests.support.lookalike import Lookalike
 
 At = Callable[..., Settings]

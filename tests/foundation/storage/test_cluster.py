@@ -11,16 +11,16 @@ import httpx
 import pytest
 from redis.crc import key_slot
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.cli.commands import rebuild_index, tokens
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.cluster import ensure_buckets
+from agent_memory.foundation.storage.keyspace import Keys, bucket_of
+from agent_memory.interfaces.cli.commands import rebuild_index, tokens
 from agent_memory.runtime import open_runtime
-from agent_memory.storage.cluster import ensure_buckets
-from agent_memory.storage.keyspace import Keys, bucket_of
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from tests.support.cluster import SLOTS, Cluster, redis_cluster
 from tests.support.mcp import over_http

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from redis import exceptions
 
-from agent_memory.core.errors import BadInput, RedisUnavailable, StartupError
-from agent_memory.core.scope import SessionRef
-from agent_memory.sessions.session_write import NewMessage, SessionWrite
-from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translate_error
+from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import BadInput, RedisUnavailable, StartupError
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.storage.connection import check_engine, connect, read, redis_errors, translate_error
 from agent_memory_client.models import MemoryMessage
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered

@@ -17,21 +17,21 @@ import pytest
 import redis.asyncio as redis
 from redis.exceptions import AuthenticationError, ConnectionError
 
-from agent_memory.core.errors import StartupError
-from agent_memory.embedded import engine as embedded_engine
-from agent_memory.embedded import upkeep
-from agent_memory.embedded.engine import Engine, examine_engines, find_engine
-from agent_memory.embedded.server import embedded_redis
-from agent_memory.embedded.upkeep import EngineUpkeep, collector_seconds
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.embedded import engine as embedded_engine
+from agent_memory.foundation.embedded import upkeep
+from agent_memory.foundation.embedded.engine import Engine, examine_engines, find_engine
+from agent_memory.foundation.embedded.server import embedded_redis
+from agent_memory.foundation.embedded.upkeep import EngineUpkeep, collector_seconds
 from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for, wait_until
 
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from agent_memory.embedded import engine
-from agent_memory.embedded import engine as embedded_engine, upkeep as embedded_upkeep
-from agent_memory.embedded.server import embedded_redis
+from agent_memory.foundation.embedded import engine
+from agent_memory.foundation.embedded import engine as embedded_engine, upkeep as embedded_upkeep
+from agent_memory.foundation.embedded.server import embedded_redis
 
 if "leave-orphan" in sys.argv:
     engine._parent_death_hook = lambda: None

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.clock import calendar_day, zone_of
-from agent_memory.core.scope import Scope
-from agent_memory.memories.store import MemoryStore, parse_hits
-from agent_memory.storage.connection import read
-from agent_memory.storage.search import filters, syntax
-from agent_memory.storage.search.results import parse_listed
+from agent_memory.features.memories.store import MemoryStore, parse_hits
+from agent_memory.foundation.core.clock import calendar_day, zone_of
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.search import filters, syntax
+from agent_memory.foundation.storage.search.results import parse_listed
 from agent_memory_client.models import MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge, Update
-from agent_memory.memories.retention.service import Policy, RetentionService
-from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Merge, Update
+from agent_memory.features.memories.retention.service import Policy, RetentionService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, SearchRequest
 from agent_memory_worker.memories.expiry import end_forgotten, sweep
 from tests.support.rig import SCOPE, MakeRig, Rig, record

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.storage.connection import connect
-from agent_memory.storage.keyspace import Keys, SessionKeys
-from agent_memory.storage.lua_files import Argument, load, lua_names, required_parts
+from agent_memory.foundation.storage.connection import connect
+from agent_memory.foundation.storage.keyspace import Keys, SessionKeys
+from agent_memory.foundation.storage.lua_files import Argument, load, lua_names, required_parts
 from tests.support.rig import MakeRig
 
 ROOT = Path(__file__).parents[3]

@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.sessions.session_write import NewMessage, SessionWrite
-from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.scripts import Claim
+from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.scripts import Claim
 from agent_memory_client.models import MemoryMessage
 from tests.support.rig import SCOPE, Rig, gathered
 

@@ -9,8 +9,8 @@ import pytest
 from redis.exceptions import ConnectionError, DataError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from agent_memory.storage.connection import connect
-from agent_memory.storage.round_trip import Deadline, Deadlines, command, exchange
+from agent_memory.foundation.storage.connection import connect
+from agent_memory.foundation.storage.round_trip import Deadline, Deadlines, command, exchange
 from tests.support.rig import Rig
 from tests.support.waiting import wait_until
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage import connection
-from agent_memory.storage.connection import Pipe, connect, read
-from agent_memory.storage.search import filters, list_replies
-from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
-from agent_memory.storage.search.results import Hits, parse_hits, parse_listed
-from agent_memory.text.terms import query_terms
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.storage import connection
+from agent_memory.foundation.storage.connection import Pipe, connect, read
+from agent_memory.foundation.storage.search import filters, list_replies
+from agent_memory.foundation.storage.search.list_replies import SearchReader, answers_in_lists
+from agent_memory.foundation.storage.search.results import Hits, parse_hits, parse_listed
+from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_memory.text.blocked_phrases import Blocklist
+from agent_memory.foundation.text.blocked_phrases import Blocklist
 
 PHRASES = Blocklist(["salary", "off the record", "薪水", "x-ray", "who is it", "🤫", ".*"])
 

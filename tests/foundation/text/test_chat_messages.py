@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.text.chat_messages import MEDIA_TOKENS, ToolCallLinks, counted, lacks_calls, links_of, whole_from
+from agent_memory.foundation.text.chat_messages import MEDIA_TOKENS, ToolCallLinks, counted, lacks_calls, links_of, whole_from
 from agent_memory_client.models import MemoryMessage
 
 

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.core.clock import zone_of
-from agent_memory.text.dates.asked_time import asked_time, beside
-from agent_memory.text.dates.named_times import names_time, only_time
-from agent_memory.text.dates.relative import same_meaning, with_absolute_times
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.text.dates.asked_time import asked_time, beside
+from agent_memory.foundation.text.dates.named_times import names_time, only_time
+from agent_memory.foundation.text.dates.relative import same_meaning, with_absolute_times
 
 # A Wednesday.
 TODAY = date(2026, 11, 25)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
-from agent_memory.text.passages.sentences import split_sentences
-from agent_memory.text.summary_subjects import Subjects
+from agent_memory.foundation.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
+from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.summary_subjects import Subjects
 
 AT = datetime(2026, 3, 11, 12, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.text.languages.filler import has_content, is_filler
-from agent_memory.text.languages.phrases import CODES
+from agent_memory.foundation.text.languages.filler import has_content, is_filler
+from agent_memory.foundation.text.languages.phrases import CODES
 
 _DATA = Path(__file__).parents[2] / "data"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
-from agent_memory.text.terms import terms
+from agent_memory.foundation.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
+from agent_memory.foundation.text.terms import terms
 
 NAMES = [
     "By the way, my name is Mara Feldkamp.",

@@ -21,15 +21,15 @@ from pydantic import BaseModel
 
 import agent_memory
 import agent_memory_worker
-from agent_memory.core.scope import SessionRef
-from agent_memory.llm.openai.structured import UnusableAnswer
-from agent_memory.llm.tokens import TokenCounter, load_encoding
-from agent_memory.memories.search.document_frequency import TermStatistics
-from agent_memory.privacy.forget.matching import subject_of
-from agent_memory.sessions.codec import StoredMessage
-from agent_memory.text.blocked_phrases import Blocklist
-from agent_memory.text.dates.asked_time import Span
-from agent_memory.text.statements import StatementFilter
+from agent_memory.features.memories.search.document_frequency import TermStatistics
+from agent_memory.features.privacy.forget.matching import subject_of
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.llm.openai.structured import UnusableAnswer
+from agent_memory.foundation.llm.tokens import TokenCounter, load_encoding
+from agent_memory.foundation.text.blocked_phrases import Blocklist
+from agent_memory.foundation.text.dates.asked_time import Span
+from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory_client.models import MemoryMessage, SearchRequest
 from tests.support.hostile_texts import PARTS, hostile_text
 
@@ -38,7 +38,7 @@ _MEGABYTE = 1_000_000
 # What holds the text: a function of ours that reads one has a parameter of one of these names.
 _TEXTS = ("text", "texts", "detail", "template", "bad")
 # Programs that a person runs on data of their own.
-_ASIDE = ("agent_memory.cli",)
+_ASIDE = ("agent_memory.interfaces.cli",)
 
 
 class _Answer(BaseModel):
@@ -251,9 +251,9 @@ _READERS = {**_functions(), **_methods()}
 
 def test_functions_and_expressions_are_discovered() -> None:
     assert {
-        "agent_memory.text.dates.named_times.names_time",
-        "agent_memory.text.injection.suspicion",
-        "agent_memory.text.dates.asked_time.asked_time",
+        "agent_memory.foundation.text.dates.named_times.names_time",
+        "agent_memory.foundation.text.injection.suspicion",
+        "agent_memory.foundation.text.dates.asked_time.asked_time",
     } <= _READERS.keys()
     assert len(_READERS) >= 40
     assert len(_patterns()) >= 100

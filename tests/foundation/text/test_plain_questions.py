@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.languages.questions import is_bare_question
 
 QUESTIONS = """
 is Prague nice in autumn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.languages.memory_requests import memory_request
-from agent_memory.text.languages.questions import asks_for_questions, is_about_everything, is_bare_question
+from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory.foundation.text.languages.questions import asks_for_questions, is_about_everything, is_bare_question
 
 
 @pytest.mark.parametrize(

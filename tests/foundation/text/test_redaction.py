@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_memory.text.redaction import redact, redact_all, secrets_in
+from agent_memory.foundation.text.redaction import redact, redact_all, secrets_in
 
 SECRETS = [
     ("Use sk-proj-abcdefghijklmnopqrstuvwxyz1234 for it", "Use [redacted: token] for it", "token"),

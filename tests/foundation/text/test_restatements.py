@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.normalization import restatement
+from agent_memory.foundation.text.normalization import restatement
 
 
 @pytest.mark.parametrize(

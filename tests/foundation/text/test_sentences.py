@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.passages.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.storage.search.syntax import having
-from agent_memory.text.terms import carries_information, fold, query_terms, terms, words
+from agent_memory.foundation.storage.search.syntax import having
+from agent_memory.foundation.text.terms import carries_information, fold, query_terms, terms, words
 
 ANY_TEXT = st.text(max_size=200)
 

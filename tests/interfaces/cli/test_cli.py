@@ -19,13 +19,23 @@ from redis import Redis
 from typer.testing import CliRunner
 
 from agent_memory import __version__
-from agent_memory.cli.app import app
-from agent_memory.core.settings import variables
-from agent_memory.storage.keyspace import Keys
+from agent_memory.foundation.core.settings import variables
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.interfaces.cli.app import app
 from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment
 from tests.support.lookalike import Lookalike
 
-HEAVY = ("agent_memory.runtime", "agent_memory.http", "agent_memory_worker", "uvicorn", "redisvl", "redis", "docket", "numpy", "pydantic")
+HEAVY = (
+    "agent_memory.runtime",
+    "agent_memory.interfaces.http",
+    "agent_memory_worker",
+    "uvicorn",
+    "redisvl",
+    "redis",
+    "docket",
+    "numpy",
+    "pydantic",
+)
 
 
 def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
@@ -80,7 +90,7 @@ def test_each_command_names_the_user_and_the_server_alike() -> None:
 
 
 def test_help_does_not_load_the_server() -> None:
-    code = f"import sys, agent_memory.cli.app\nprint([m for m in {HEAVY!r} if m in sys.modules])"
+    code = f"import sys, agent_memory.interfaces.cli.app\nprint([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=clean_environment())
     assert done.stdout.strip() == "[]"
 

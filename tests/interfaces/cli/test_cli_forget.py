@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pytest
 from typer.testing import CliRunner, Result
 
-from agent_memory.cli.app import app
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.cli.app import app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, UserId
 from tests.support.stack import stack

@@ -15,11 +15,11 @@ import typer.main
 from click.testing import Result
 from typer.testing import CliRunner
 
-from agent_memory.cli.app import app
-from agent_memory.core.errors import StartupError
-from agent_memory.core.settings import load_settings
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.connection import shown_url
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.storage.connection import shown_url
+from agent_memory.interfaces.cli.app import app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient

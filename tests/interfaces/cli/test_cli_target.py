@@ -13,7 +13,7 @@ import pytest
 from redis.asyncio import Redis
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.cli import agent_memory
 from tests.support.processes import running
 from tests.support.stack import stack

@@ -10,8 +10,8 @@ import pytest
 from redis.asyncio import Redis
 from typer.testing import CliRunner
 
-from agent_memory.cli.app import app
-from agent_memory.core.errors import AgentMemoryError
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.interfaces.cli.app import app
 
 RUNNER = CliRunner()
 

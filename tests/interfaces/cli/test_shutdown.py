@@ -17,9 +17,9 @@ from tests.support.warm import WarmProcess
 # An API with one slow path, and a worker whose behaviour is the first argument. What happens is told on stdout, in order.
 PROGRAM = """
 import asyncio, contextlib, gc, sys, types
-import agent_memory.cli.run as run
+import agent_memory.interfaces.cli.run as run
 import agent_memory_worker.main
-from agent_memory.cli import app
+from agent_memory.interfaces.cli import app
 
 kind = sys.argv.pop(1)
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from ulid import ULID
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.models import MemoryRecordResult

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from ulid import ULID
 
-from agent_memory.core.task_kinds import DueKind
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.runtime import Runtime
 from agent_memory_client import MemoryAPIClient
 from agent_memory_client.errors import MemoryConflictError, MemoryNotFoundError, MemoryServerError

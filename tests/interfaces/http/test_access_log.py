@@ -14,9 +14,9 @@ import httpx
 import pytest
 import structlog
 
-from agent_memory.core.logs import configure_logging
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.logs import configure_logging
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded
 from tests.support.processes import running
 

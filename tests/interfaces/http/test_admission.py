@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.settings import Settings
-from agent_memory.http.app import create_app
-from agent_memory.http.middleware.admission import TENANT, AdaptiveLimit, AdmissionMiddleware
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.http.middleware.admission import TENANT, AdaptiveLimit, AdmissionMiddleware
 from agent_memory_client.models import AppendMessagesResponse
 from tests.support.api import Recorded, serving
 from tests.support.rig import gathered

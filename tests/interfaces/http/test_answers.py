@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from agent_memory.http.responses import ValuesResponse
+from agent_memory.foundation.api.responses import ValuesResponse
 from agent_memory_client.models import AnswerExplanation
 
 EXPLANATION = AnswerExplanation(

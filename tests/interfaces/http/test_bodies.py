@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from agent_memory.core.settings import Settings, load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import Settings, load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded, serving
 
 URL = "/v1/working-memory/s1"

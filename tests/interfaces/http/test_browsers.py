@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from agent_memory import __version__
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded
 
 ORIGIN = "https://app.example.com"

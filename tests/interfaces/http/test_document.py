@@ -12,9 +12,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
-from agent_memory.http.document.examples import STORY
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.http.document.examples import STORY
 from tests.features.registrations import registrations
 from tests.support.stack import stack
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core import errors
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.http.app import create_app
-from agent_memory.storage.store_watch import Problem
+from agent_memory.foundation.core import errors
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.store_watch import Problem
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded, serving
 
 CASES: list[tuple[errors.AgentMemoryError, int, str]] = [

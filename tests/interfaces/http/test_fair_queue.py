@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.http.middleware.fair_queue import FairQueue
+from agent_memory.interfaces.http.middleware.fair_queue import FairQueue
 
 _STEPS = st.lists(st.tuples(st.sampled_from(["begin", "end", "give up", "overflow", "later"]), st.sampled_from("abc")), max_size=120)
 

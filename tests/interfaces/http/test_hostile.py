@@ -9,8 +9,8 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.http.operation import Operation
-from agent_memory.http.routes import ROUTERS
+from agent_memory.foundation.api.operation import Operation
+from agent_memory.interfaces.http.routes import ROUTERS
 from tests.features.registrations import registrations
 
 JSON = {"Content-Type": "application/json"}

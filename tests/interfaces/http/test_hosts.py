@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.settings import Settings
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.app import create_app
 from tests.support.api import Recorded
 
 MakeSettings = Callable[..., Settings]

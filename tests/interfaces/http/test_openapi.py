@@ -9,10 +9,10 @@ import pytest
 from fastapi import Query, Request, Response
 from fastapi.routing import APIRoute
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
-from agent_memory.http.operation import Operation
-from agent_memory.http.routes import ROUTERS
+from agent_memory.foundation.api.operation import Operation
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.http.routes import ROUTERS
 from tests.compat.contract.differences import operations
 
 

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from starlette.routing import Match
 
-from agent_memory.http.operation import Operation, OperationTable
-from agent_memory.http.routes import ROUTERS
+from agent_memory.foundation.api.operation import Operation, OperationTable
+from agent_memory.interfaces.http.routes import ROUTERS
 from tests.support.api import Recorded
 
 MESSAGE = {"role": "user", "content": "hi"}

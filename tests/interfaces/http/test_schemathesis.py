@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.stack import stack
 
 pytestmark = pytest.mark.slow

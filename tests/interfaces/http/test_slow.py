@@ -16,12 +16,12 @@ import httpx
 import pytest
 import uvloop
 
-from agent_memory.core.settings import ServerSettings, load_settings
-from agent_memory.http.app import create_app
-from agent_memory.http.middleware import body_deadline
-from agent_memory.http.middleware.admission import AdmissionMiddleware
-from agent_memory.http.middleware.body_deadline import BodyDeadlineMiddleware, TimedBody
-from agent_memory.http.protocol import MAX_HEAD_BYTES, Connection
+from agent_memory.foundation.core.settings import ServerSettings, load_settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.http.middleware import body_deadline
+from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
+from agent_memory.interfaces.http.middleware.body_deadline import BodyDeadlineMiddleware, TimedBody
+from agent_memory.interfaces.http.protocol import MAX_HEAD_BYTES, Connection
 from tests.support.api import Recorded, serving
 from tests.support.waiting import wait_until
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app, create_mcp_app
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app, create_mcp_app
 from agent_memory.runtime import open_runtime
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving

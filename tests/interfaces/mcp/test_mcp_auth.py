@@ -11,10 +11,10 @@ import pytest
 from mcp.types import CallToolResult
 from ulid import ULID
 
-from agent_memory.core.errors import StartupError, Unauthenticated
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app, create_mcp_app
-from agent_memory.mcp.stdio import StdioServer
+from agent_memory.foundation.core.errors import StartupError, Unauthenticated
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app, create_mcp_app
+from agent_memory.interfaces.mcp.stdio import StdioServer
 from agent_memory.runtime import Runtime, open_runtime
 from tests.support.api import serving
 from tests.support.mcp import over_http, over_sse, text_of

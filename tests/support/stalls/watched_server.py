@@ -23,13 +23,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.logs import configure_logging
-from agent_memory.core.settings import load_settings
-from agent_memory.core.task_kinds import TaskName
-from agent_memory.http.app import create_app
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.logs import configure_logging
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.core.task_kinds import TaskName
+from agent_memory.foundation.text.languages.preparation import compile_phrases
+from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.text.languages.preparation import compile_phrases
 from agent_memory_worker.task_handlers import Tasks
 from tests.support.api import serving
 from tests.support.stack import working

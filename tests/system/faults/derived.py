@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from redis.asyncio import Redis
 
-from agent_memory.storage.keyspace import Keys
+from agent_memory.foundation.storage.keyspace import Keys
 
 _PARTS = ("pf:", "tl:")
 # Moves, summaries and what waits for one say what happened, not what is.

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from redis.asyncio import Redis
 
-from agent_memory.blocks.owners import BlockKeys, BlockOwner
-from agent_memory.core.scope import SessionRef
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.records import message_memory_id
-from agent_memory.sessions.codec import decode_entry, decode_session, message_identity
-from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
+from agent_memory.extensions.blocks.owners import BlockKeys, BlockOwner
+from agent_memory.features.memories.records import decode_memory, message_memory_id
+from agent_memory.features.sessions.codec import decode_entry, decode_session, message_identity
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
 from tests.features.registrations import registrations
 from tests.support.key_spaces import key_names

@@ -34,7 +34,7 @@ def _reap() -> None:
 
 def _become(order: dict[str, Any], parent: int) -> None:
     """In the child: takes over the order's environment and output, and runs the command as the shell would."""
-    from agent_memory.cli.app import main
+    from agent_memory.interfaces.cli.app import main
 
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -64,7 +64,7 @@ def _become(order: dict[str, Any], parent: int) -> None:
 
 
 def _main() -> None:
-    import agent_memory.cli.run  # noqa: F401
+    import agent_memory.interfaces.cli.run  # noqa: F401
     import agent_memory_worker.main  # noqa: F401
 
     # What the driver reads is this pipe; prints of imported code must not end up there.

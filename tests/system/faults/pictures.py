@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.sessions.codec import decode_entry
+from agent_memory.features.sessions.codec import decode_entry
+from agent_memory.foundation.core.task_kinds import DueKind
 from tests.support.rig import Rig
 from tests.system.faults.invariants import ENDING
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import redis.asyncio as aioredis
 
-from agent_memory.llm.profiles import profile_of
-from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.indexes import VectorSpec
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.indexes import VectorSpec
 from tests.features.registrations import registrations
 from tests.support.cli import ROOT
 from tests.support.waiting import wait_until

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from agent_memory.core.scope import SessionRef
-from agent_memory.memories.records import message_memory_id
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.foundation.core.scope import SessionRef
 from tests.system.faults.journal import Journal
 
 _CITIES = ("Lisbon", "Oslo", "Quito", "Osaka", "Tunis", "Perth", "Turin", "Malmo")

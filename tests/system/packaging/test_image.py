@@ -9,8 +9,8 @@ import pytest
 import typer.main
 import yaml
 
-from agent_memory.cli.app import app
-from agent_memory.core.settings import load_settings, variables
+from agent_memory.foundation.core.settings import load_settings, variables
+from agent_memory.interfaces.cli.app import app
 from tests.support.cli import ROOT
 
 pytestmark = pytest.mark.slow

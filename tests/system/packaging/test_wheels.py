@@ -80,8 +80,11 @@ def headers(wheel: zipfile.ZipFile) -> Message:
 
 def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
     assert contents(server) == sources(SERVER)
-    assert {"agent_memory/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
-    page = {f"agent_memory/http/document/swagger_ui/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE")}
+    assert {"agent_memory/foundation/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
+    page = {
+        f"agent_memory/interfaces/http/document/swagger_ui/{name}"
+        for name in ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE")
+    }
     assert page <= contents(server), "what the documentation is made of, and its licence"
 
 
@@ -139,7 +142,7 @@ def test_the_client_is_light(client: zipfile.ZipFile) -> None:
 
 
 def test_the_command_is_installed(server: zipfile.ZipFile) -> None:
-    assert "agent-memory = agent_memory.cli.app:main" in metadata(server, "entry_points.txt").decode()
+    assert "agent-memory = agent_memory.interfaces.cli.app:main" in metadata(server, "entry_points.txt").decode()
 
 
 def test_both_wheels_run_from_a_place_of_their_own(server: zipfile.ZipFile, client: zipfile.ZipFile, tmp_path: Path) -> None:
@@ -148,8 +151,8 @@ def test_both_wheels_run_from_a_place_of_their_own(server: zipfile.ZipFile, clie
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-import agent_memory.cli.run, agent_memory_client
-print(agent_memory.cli.run.__file__, agent_memory_client.__file__)
+import agent_memory.interfaces.cli.run, agent_memory_client
+print(agent_memory.interfaces.cli.run.__file__, agent_memory_client.__file__)
 """
     # -P and -E: not the checkout, only what was installed.
     done = subprocess.run([sys.executable, "-P", "-E", "-c", code], cwd=os.sep, capture_output=True, text=True, check=False)

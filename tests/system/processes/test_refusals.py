@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.embedded.engine import find_engine
+from agent_memory.foundation.embedded.engine import find_engine
 from tests.support.cli import agent_memory
 from tests.support.waiting import wait_until
 

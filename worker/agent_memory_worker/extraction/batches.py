@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from agent_memory.core.errors import ModelUnavailable
-from agent_memory.llm.base import ChatMessage, ChatModel
-from agent_memory.llm.model_context import LEAST_ASKED
-from agent_memory.sessions.codec import StoredMessage
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.llm.base import ChatMessage, ChatModel
+from agent_memory.foundation.llm.model_context import LEAST_ASKED
 
 BATCH = 60
 # What a prompt adds to each message: its number, its time, its role and the JSON around them.

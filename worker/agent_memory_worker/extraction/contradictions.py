@@ -12,28 +12,28 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.fact_wording import says_same
-from agent_memory.extraction.facts import Candidate
-from agent_memory.extraction.reconcile_prompts import VERSION
-from agent_memory.extraction.rules import ExtractionRulesService
-from agent_memory.llm.base import ChatModel
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.memories.changes.store import ChangeStore, StoredChange
-from agent_memory.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
-from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.records import StoredMemory, evidence_of
-from agent_memory.memories.shown_memories import ShownMemoryReader
-from agent_memory.memories.similar_memories import SimilarMemoryStore, comparable_memories
-from agent_memory.memories.trust import source_of, trust_of
-from agent_memory.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.extraction.fact_wording import says_same
+from agent_memory.features.extraction.facts import Candidate
+from agent_memory.features.extraction.reconcile_prompts import VERSION
+from agent_memory.features.extraction.rules import ExtractionRulesService
+from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
+from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.records import StoredMemory, evidence_of
+from agent_memory.features.memories.shown_memories import ShownMemoryReader
+from agent_memory.features.memories.similar_memories import SimilarMemoryStore, comparable_memories
+from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.storage.job_times import JobTimes
+from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.runtime import Runtime
-from agent_memory.storage.job_times import JobTimes
-from agent_memory.text.normalization import begins_at
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 

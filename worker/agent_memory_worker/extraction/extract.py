@@ -11,33 +11,40 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any
 
-from agent_memory.access.limits import MemoryLimit
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.facts import Candidate, ExtractionMessage, candidates
-from agent_memory.extraction.prompts import VERSION, ExtractedFact, ExtractionAnswer, ExtractionTask, extract_messages, facts_before_the_end
-from agent_memory.extraction.rules import ExtractionRulesService, Rules
-from agent_memory.extraction.thread_prompts import VERSION as THREAD_VERSION
-from agent_memory.extraction.thread_prompts import ThreadSummary
-from agent_memory.jobs.extraction_report import asked_report
-from agent_memory.llm.base import ChatModel
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.llm.threads import aside
-from agent_memory.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
-from agent_memory.memories.quarantine.service import screen_record
-from agent_memory.memories.steps import Fence
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.forget.requests import asked_to_forget
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.extraction.facts import Candidate, ExtractionMessage, candidates
+from agent_memory.features.extraction.prompts import (
+    VERSION,
+    ExtractedFact,
+    ExtractionAnswer,
+    ExtractionTask,
+    extract_messages,
+    facts_before_the_end,
+)
+from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
+from agent_memory.features.extraction.thread_prompts import VERSION as THREAD_VERSION
+from agent_memory.features.extraction.thread_prompts import ThreadSummary
+from agent_memory.features.jobs.extraction_report import asked_report
+from agent_memory.features.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
+from agent_memory.features.memories.quarantine.service import screen_record
+from agent_memory.features.memories.steps import Fence
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.forget.requests import asked_to_forget
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
+from agent_memory.foundation.text.data_fences import PromptMessage
+from agent_memory.foundation.text.injection import suspicion
+from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.statements import StatementFilter, worth_asking
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.codec import StoredMessage
-from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
-from agent_memory.text.cleaning.context_blocks import context_blocks
-from agent_memory.text.data_fences import PromptMessage
-from agent_memory.text.injection import suspicion
-from agent_memory.text.languages.questions import is_bare_question
-from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.set_aside import set_aside_oversized

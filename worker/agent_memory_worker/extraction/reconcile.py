@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
-from agent_memory.core.scope import Scope
-from agent_memory.extraction.fact_wording import DENIALS, says_same
-from agent_memory.extraction.facts import Candidate
-from agent_memory.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
-from agent_memory.llm.base import ChatModel
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
-from agent_memory.memories.trust import combine_trust
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.extraction.fact_wording import DENIALS, says_same
+from agent_memory.features.extraction.facts import Candidate
+from agent_memory.features.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
+from agent_memory.features.memories.commit import Add, AddEvidence, Decision, Supersede, Update
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
+from agent_memory.features.memories.trust import combine_trust
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.text.normalization import begins_at
+from agent_memory.foundation.text.terms import stems
 from agent_memory.runtime import Runtime
-from agent_memory.text.normalization import begins_at
-from agent_memory.text.terms import stems
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _NOTE_TOKENS = 200

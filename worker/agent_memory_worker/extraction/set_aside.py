@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from agent_memory.core.errors import ContextExceeded
+from agent_memory.features.sessions.store import Journal, SessionStore
+from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.store import Journal, SessionStore
 from agent_memory_worker.extraction.batches import BATCH, within
 
 log = logging.getLogger(__name__)

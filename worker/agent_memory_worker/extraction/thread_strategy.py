@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.facts import ExtractionMessage, clean_text
-from agent_memory.extraction.rules import Rules
-from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
-from agent_memory.llm.base import ChatMessage, ChatModel
-from agent_memory.memories.commit import Add, Decision, Update
-from agent_memory.memories.quarantine.service import screen_record
-from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.service import content_hash
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.trust import TRUST, trust_of
+from agent_memory.features.extraction.facts import ExtractionMessage, clean_text
+from agent_memory.features.extraction.rules import Rules
+from agent_memory.features.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
+from agent_memory.features.memories.commit import Add, Decision, Update
+from agent_memory.features.memories.quarantine.service import screen_record
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.service import content_hash
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.trust import TRUST, trust_of
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.base import ChatMessage, ChatModel
+from agent_memory.foundation.text.data_fences import PromptMessage
+from agent_memory.foundation.text.prompt_marks import TOOL_ROLES
 from agent_memory.runtime import Runtime
-from agent_memory.text.data_fences import PromptMessage
-from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares
 

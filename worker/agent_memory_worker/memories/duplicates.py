@@ -12,23 +12,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
-from agent_memory.core.scope import Scope
-from agent_memory.jobs.order_store import JobOrder
-from agent_memory.llm.base import ChatModel
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.llm.threads import aside
-from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
-from agent_memory.memories.duplicates.repeats import comparable, merge_records, plan, precedence
-from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.jobs.order_store import JobOrder
+from agent_memory.features.memories.duplicates.prompts import RepeatsAnswer, find_repeats
+from agent_memory.features.memories.duplicates.repeats import comparable, merge_records, plan, precedence
+from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.job_times import JobTimes
+from agent_memory.foundation.text.normalization import Kin, kin
+from agent_memory.foundation.text.terms import terms
 from agent_memory.runtime import Runtime
-from agent_memory.storage.job_times import JobTimes
-from agent_memory.text.normalization import Kin, kin
-from agent_memory.text.terms import terms
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
 log = logging.getLogger(__name__)

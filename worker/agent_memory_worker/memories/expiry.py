@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.scope import Scope
-from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.memories.usage.store import UsageStore
+from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.memories.usage.store import UsageStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.scripts import Claim
 from agent_memory.runtime import Runtime
-from agent_memory.storage.scripts import Claim
 from agent_memory_worker.memories.indexing import index_memories
 
 _BATCH = 200

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
 
-from agent_memory.access.embedding_budget import EmbeddingBudget
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import BudgetSpent
-from agent_memory.core.task_kinds import DueKind
-from agent_memory.llm.base import Embedder
-from agent_memory.llm.threads import aside
-from agent_memory.memories.store import IndexEntry, IndexJob, MemoryStore
+from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
+from agent_memory.foundation.core.errors import BudgetSpent
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.base import Embedder
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.text.passages.splitting import beginning, split_passages
+from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 from agent_memory.runtime import Runtime
-from agent_memory.storage.scripts import Claim
-from agent_memory.text.passages.splitting import beginning, split_passages
-from agent_memory.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 
 _SPENT_SECONDS = 300
 # So many passages are embedded in one step: a few seconds of a local model. With all that is due in one step its lease would end first.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.memories.retention.service import MAX_DELETIONS, Policy, RetentionService
-from agent_memory.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.features.memories.retention.service import MAX_DELETIONS, Policy, RetentionService
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
 
 

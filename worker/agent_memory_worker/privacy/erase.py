@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.access.tokens import TokenService
-from agent_memory.core.errors import AgentMemoryError
-from agent_memory.core.feature import AgentEraser, AgentOwner, Eraser, Owner, SessionEraser
-from agent_memory.core.scope import Scope, SessionRef, Work, carrying_out
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.privacy.erasure_store import ErasureOrder, ErasureStore
-from agent_memory.privacy.surviving_evidence import hand_on
-from agent_memory.privacy.traces import TraceStore, may_name_agent, may_name_user
+from agent_memory.features.access.tokens import TokenService
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
+from agent_memory.features.privacy.surviving_evidence import hand_on
+from agent_memory.features.privacy.traces import TraceStore, may_name_agent, may_name_user
+from agent_memory.features.sessions.agent_sessions import AgentSessions
+from agent_memory.features.sessions.store import SessionEpoch, SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.feature import AgentEraser, AgentOwner, Eraser, Owner, SessionEraser
+from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.agent_sessions import AgentSessions
-from agent_memory.sessions.store import SessionEpoch, SessionStore
 from agent_memory_client.models import PurgeRequest
 from agent_memory_worker.privacy.purge import purge_source
 from agent_memory_worker.privacy.unreadable import UnreadableRecords

@@ -11,18 +11,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 
-from agent_memory.access import audit
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import Conflict
-from agent_memory.core.feature import Group
-from agent_memory.core.scope import Scope
-from agent_memory.jobs.order_store import JobOrder, OrderStore
-from agent_memory.memories.changes.store import ChangeStore, StoredChange
-from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.privacy.lineage import LineageMemory, LineageStore
-from agent_memory.privacy.purge import request_of
-from agent_memory.privacy.purge_policy import PurgeVerdict, judge, made_of
+from agent_memory.features.access import audit
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
+from agent_memory.features.privacy.purge import request_of
+from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.feature import Group
+from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
 from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike

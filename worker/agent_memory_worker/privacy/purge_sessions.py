@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.service import message_memory
-from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.purge_policy import cites, matches
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.service import message_memory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.purge_policy import cites, matches
+from agent_memory.features.sessions.codec import SessionState, StoredMessage
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.text.normalization import is_turn
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.codec import SessionState, StoredMessage
-from agent_memory.sessions.store import SessionStore
-from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import MemoryRecord, PurgeRequest
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from agent_memory.core.errors import AgentMemoryError
+from agent_memory.foundation.core.errors import AgentMemoryError
 
 log = logging.getLogger(__name__)
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import BadInput, IdTaken
-from agent_memory.core.scope import Scope
-from agent_memory.extraction.categories import nearest_categories
-from agent_memory.extraction.rules import ExtractionRulesService, Rules
-from agent_memory.llm.threads import aside
-from agent_memory.memories.quarantine.service import screen_record
-from agent_memory.memories.service import message_memory
-from agent_memory.memories.store import Fence, MemoryStore
-from agent_memory.privacy.forget.requests import ForgetRequests, asked_to_forget
+from agent_memory.features.extraction.categories import nearest_categories
+from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
+from agent_memory.features.memories.quarantine.service import screen_record
+from agent_memory.features.memories.service import message_memory
+from agent_memory.features.memories.store import Fence, MemoryStore
+from agent_memory.features.privacy.forget.requests import ForgetRequests, asked_to_forget
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import BadInput, IdTaken
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
+from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.codec import StoredMessage
-from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
-from agent_memory.text.cleaning.context_blocks import context_blocks
-from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.sessions.session_memories import store_own
 

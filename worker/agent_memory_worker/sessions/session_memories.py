@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agent_memory.access.principals import scope_of_work, scope_of_writer
-from agent_memory.core.permissions import within
-from agent_memory.llm.threads import aside
-from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.memories.owners import with_session_owner
-from agent_memory.memories.quarantine.service import screen_caller_record
-from agent_memory.memories.service import content_hash
-from agent_memory.memories.similar_memories import SimilarMemoryStore
-from agent_memory.memories.store import Fence, MemoryStore
-from agent_memory.memories.write_decisions import decide
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.owners import with_session_owner
+from agent_memory.features.memories.quarantine.service import screen_caller_record
+from agent_memory.features.memories.service import content_hash
+from agent_memory.features.memories.similar_memories import SimilarMemoryStore
+from agent_memory.features.memories.store import Fence, MemoryStore
+from agent_memory.features.memories.write_decisions import decide
+from agent_memory.features.sessions.codec import OwnMemory, decode_own
+from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal
+from agent_memory.foundation.api.principals import scope_of_work, scope_of_writer
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.codec import OwnMemory, decode_own
-from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal
-from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord
 
 _STATED = ChangeOrigin("client", "stated in a session")

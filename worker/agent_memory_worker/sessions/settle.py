@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agent_memory.features.sessions.store import SessionStore
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.store import SessionStore
 
 
 async def settle_session(runtime: Runtime, member: str) -> None:

@@ -8,22 +8,22 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
-from agent_memory.llm.base import ChatModel
-from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.llm.threads import aside
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.sessions.codec import SessionState, StoredMessage
+from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_messages
+from agent_memory.features.sessions.service import fitting
+from agent_memory.features.sessions.store import SessionStore, outside_blocks
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
+from agent_memory.foundation.text.data_fences import PromptMessage
+from agent_memory.foundation.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
+from agent_memory.foundation.text.injection import suspicion
+from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.codec import SessionState, StoredMessage
-from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
-from agent_memory.sessions.service import fitting
-from agent_memory.sessions.store import SessionStore, outside_blocks
-from agent_memory.text.cleaning.context_blocks import context_blocks
-from agent_memory.text.data_fences import PromptMessage
-from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
-from agent_memory.text.injection import suspicion
-from agent_memory.text.passages.sentences import split_sentences
-from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size
 
 log = logging.getLogger(__name__)

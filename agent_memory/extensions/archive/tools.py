@@ -1,0 +1,134 @@
+"""Tools for models over MCP: writing and searching the archive, and searching what was said. The client has the same as schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.api.principals import permit_agent
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.mcp_tools import Caller, ToolSet, read_values
+from agent_memory_client.models import (
+    CreateMemoryRecordRequest,
+    ExtractedMemoryRecord,
+    MemoryTypeEnum,
+    OptionalIdentifier,
+    SearchModeEnum,
+    SearchRequest,
+    new_id,
+)
+from agent_memory_client.models.features.archive import (
+    ARCHIVED_TYPES,
+    PAGE,
+    SAID_TYPES,
+    ArchivedMemory,
+    ArchivedReceipt,
+    ArchiveInsertArguments,
+    ArchivePage,
+    ArchiveSearchArguments,
+    ConversationDateArguments,
+    ConversationSearchArguments,
+    Tags,
+    archive_of,
+    in_days,
+    said_to,
+)
+
+TOOLS = ToolSet()
+
+
+class _Whose(BaseModel):
+    user_id: Annotated[OptionalIdentifier, Field(description="The user whose memory is meant.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent; without a user, its own memory.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace that is meant.")] = None
+
+
+class InsertIntoArchive(ArchiveInsertArguments, _Whose):
+    """What archival_memory_insert takes."""
+
+    tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
+
+
+class SearchArchive(ArchiveSearchArguments, _Whose):
+    """What archival_memory_search takes."""
+
+    tags: Annotated[Tags | None, Field(description="Only what has one of these tags.")] = None
+
+
+class SearchConversations(ConversationSearchArguments, _Whose):
+    """What conversation_search takes."""
+
+
+class SearchConversationDays(ConversationDateArguments, _Whose):
+    """What conversation_search_date takes."""
+
+
+@TOOLS.tool(InsertIntoArchive, ArchivedReceipt, writes=True, offered="agent")
+async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
+    """Stores something in the archive, which is unlimited and searched on demand: what need not stand in every prompt.
+
+    Write it so that it can be understood alone.
+    """
+    user_id, namespace = _place(caller, arguments)
+    record = ExtractedMemoryRecord(
+        id=new_id(),
+        text=arguments.content,
+        memory_type=MemoryTypeEnum.SEMANTIC,
+        topics=arguments.tags,
+        user_id=user_id,
+        agent_id=None if user_id else arguments.agent_id,
+        namespace=namespace,
+    )
+    await services[MemoryService].create(caller.scope, CreateMemoryRecordRequest(memories=[record]))
+    return ArchivedReceipt(id=record.id)
+
+
+@TOOLS.tool(SearchArchive, ArchivePage, offered="agent")
+async def archival_memory_search(services: Services, caller: Caller, arguments: SearchArchive) -> BaseModel:
+    """Searches the archive, by meaning and by words. An empty query lists what the tags and days let through."""
+    filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(arguments.start_date, arguments.end_date)}
+    filters |= {"topics": {"any": arguments.tags} if arguments.tags else None}
+    filters |= archive_of(_place(caller, arguments)[0], arguments.agent_id)
+    return await _search(services, caller, arguments, arguments.query, filters)
+
+
+@TOOLS.tool(SearchConversations, ArchivePage, offered="agent")
+async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
+    """Searches what was said in all conversations, by meaning and by words."""
+    filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    return await _search(services, caller, arguments, arguments.query, filters)
+
+
+@TOOLS.tool(SearchConversationDays, ArchivePage, offered="agent")
+async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
+    """Lists what was said on some days."""
+    filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters["created_at"] = in_days(arguments.start_date, arguments.end_date)
+    return await _search(services, caller, arguments, "", filters)
+
+
+async def _search(
+    services: Services,
+    caller: Caller,
+    arguments: SearchArchive | SearchConversations | SearchConversationDays,
+    text: str,
+    filters: Mapping[str, Any],
+) -> ArchivePage:
+    """A page. Raises Forbidden for an agent that is out of reach."""
+    permit_agent(caller.scope, arguments.agent_id)
+    namespace = _place(caller, arguments)[1]
+    values = {name: value for name, value in filters.items() if value is not None}
+    values |= {} if namespace is None else {"namespace": {"eq": namespace}}
+    values |= {"text": text, "search_mode": SearchModeEnum.HYBRID, "limit": PAGE, "offset": arguments.page * PAGE}
+    found = await services[SearchService].search(caller.scope, read_values(SearchRequest, values))
+    memories = [ArchivedMemory(id=hit.id, text=hit.text, tags=hit.topics or [], created_at=hit.created_at) for hit in found.memories]
+    return ArchivePage(memories=memories, total=found.total, page=arguments.page, has_more=found.next_offset is not None)
+
+
+def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
+    """The user and the namespace that are meant."""
+    return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

@@ -1,0 +1,145 @@
+"""Between the wire models of blocks and what stands in Redis: nothing else but the scripts knows the field names used here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json
+
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.foundation.core.clock import from_micros
+from agent_memory_client.models.features.blocks import Block, BlockChange
+
+# The settings of a block, by their names on the wire.
+SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
+# Answers name so many of those that a block is attached to, and count the rest.
+_SHOWN_TARGETS = 10
+_WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block as it was read."""
+
+    owner: BlockOwner
+    label: str
+    value: str
+    description: str
+    limit: int
+    limit_tokens: int
+    read_only: bool
+    version: int
+    created: int
+    updated: int
+    base: str
+    attached_to: tuple[BlockOwner, ...]
+
+    def model(self, tokens: int) -> Block:
+        """As the wire has it; `tokens` are those of its text."""
+        return Block.model_construct(
+            None,
+            **self.owner._asdict(),
+            label=self.label,
+            value=self.value,
+            description=self.description,
+            limit=self.limit,
+            limit_tokens=self.limit_tokens or None,
+            read_only=self.read_only,
+            chars=len(self.value),
+            tokens=tokens,
+            version=self.version,
+            created_at=from_micros(self.created),
+            updated_at=from_micros(self.updated),
+            attached_to=[target.model() for target in self.attached_to[:_SHOWN_TARGETS]],
+            attached_count=len(self.attached_to),
+        )
+
+
+def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock:
+    """The block of its JSON."""
+    body = from_json(raw)
+    return StoredBlock(
+        owner=owner,
+        label=label,
+        value=body["val"],
+        description=body["d"],
+        limit=int(body["lc"]),
+        limit_tokens=int(body["lt"]),
+        read_only=body["ro"],
+        version=int(body["v"]),
+        created=int(body["ca"]),
+        updated=int(body["ua"]),
+        base=body["base"],
+        attached_to=tuple(sorted(map(decode_owner, body["to"].values()), key=str)),
+    )
+
+
+def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
+    """The JSON of a block; `names` are those of whom it is attached to, in keys."""
+    body: dict[str, Any] = {"val": block.value, "d": block.description, "lc": block.limit, "lt": block.limit_tokens, "ro": block.read_only}
+    body |= {"v": block.version, "ca": str(block.created), "ua": str(block.updated), "tk": tokens, "base": block.base}
+    return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
+
+
+def encode_owner(owner: BlockOwner) -> str:
+    """An owner as JSON."""
+    return json.dumps(list(owner), ensure_ascii=False)
+
+
+def decode_owner(raw: bytes | str) -> BlockOwner:
+    """The owner of its JSON."""
+    return BlockOwner(*from_json(raw))
+
+
+def decode_change(raw: bytes | str) -> BlockChange:
+    """A change of its JSON."""
+    body = from_json(raw)
+    before, after = body["before"], body["after"]
+    settings = {_WIRE_NAMES[short]: [before[short], after[short]] for short in sorted(before)} if before else None
+    return BlockChange.model_construct(
+        None,
+        version=int(body["v"]),
+        operation=body["op"],
+        position=int(body["c"]),
+        removed=body["old"],
+        inserted=body["new"],
+        settings=settings,
+        undoes=int(body["u"]) if "u" in body else None,
+        at=from_micros(int(body["at"])),
+        actor=body["by"],
+        said=_said(body, settings),
+    )
+
+
+def encode_change(change: BlockChange, value: str) -> str:
+    """The JSON of a change that was exported; `value` is the text before it."""
+    short = {SETTINGS[name]: pair for name, pair in (change.settings or {}).items() if name in SETTINGS and isinstance(pair, list)}
+    body: dict[str, Any] = {"v": change.version, "op": change.operation, "c": change.position, "p": len(value[: change.position].encode())}
+    body |= {"old": change.removed, "new": change.inserted, "by": change.actor, "at": str(round(change.at.timestamp() * 1_000_000))}
+    body |= {"before": {name: pair[0] for name, pair in short.items()}, "after": {name: pair[1] for name, pair in short.items()}}
+    return json.dumps(body | ({} if change.undoes is None else {"u": change.undoes}), ensure_ascii=False)
+
+
+def replay_change(value: str, change: BlockChange) -> str:
+    """The text after a change. Raises ValueError when it does not fit the text before it."""
+    end = change.position + len(change.removed)
+    if value[change.position : end] != change.removed or change.position > len(value):
+        raise ValueError(f"version {change.version} does not fit the text before it")
+    return value[: change.position] + change.inserted + value[end:]
+
+
+def _said(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> str:
+    """What was done, in words."""
+    removed, inserted = len(body["old"]), len(body["new"])
+    what = {
+        "append": f"appended {inserted} characters",
+        "insert": f"inserted {inserted} characters",
+        "replace": f"replaced {removed} characters by {inserted}",
+        "rethink": f"wrote {inserted} characters in the place of {removed}",
+        "undo": f"undid version {body.get('u')}: {removed} characters became {inserted}",
+    }.get(body["op"], f"wrote {inserted} characters in the place of {removed}" if removed or inserted else "")
+    changed = "" if not settings else f"changed {', '.join(settings)}"
+    return "; ".join(part for part in (what, changed) if part) or "made an empty block"

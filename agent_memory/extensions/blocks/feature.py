@@ -1,0 +1,40 @@
+"""Memory blocks: labelled texts that stand in every prompt of their owner, and that an agent edits itself."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.blocks.section import BlocksSection
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.extensions.blocks.store import BlockStore
+from agent_memory.extensions.blocks.transfer import BlockTransfer
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+
+
+def open_blocks(foundation: Foundation, services: Services) -> None:
+    """Opens memory blocks."""
+    store = BlockStore(foundation.client, foundation.keys.root, fsync=foundation.fsync)
+    services.add(
+        store,
+        BlockService(store, foundation.counter),
+        BlocksSection(store, foundation.keys, foundation.counter),
+        BlockTransfer(store, foundation.counter),
+    )
+
+
+FEATURE = Feature(
+    name="blocks",
+    open=open_blocks,
+    routes=("agent_memory.extensions.blocks.routes:router",),
+    examples="agent_memory.extensions.blocks.examples:EXAMPLES",
+    keys=(
+        KeySpace("bl:<owner>", "hash", "the memory blocks of an owner, by label", "until deleted"),
+        KeySpace("blh:<owner>:<label>", "list", "the changes of a block, oldest first", "as the block, the last 500"),
+        KeySpace("bla:<owner>", "hash", "blocks of others that an owner's prompts show", "until detached or deleted"),
+        KeySpace("blu:<user>", "hash", "the owners of a user that have blocks", "as their blocks"),
+        KeySpace("blg:<agent>", "hash", "the owners of an agent that have blocks", "as their blocks"),
+    ),
+    exporter=BlockTransfer,
+    eraser=BlockTransfer,
+    section=BlocksSection,
+    tools=("agent_memory.extensions.blocks.tools:TOOLS",),
+)

@@ -1,0 +1,26 @@
+#!lua flags=no-writes
+-- All blocks that a prompt may show: those of each set of the names that it is for, and what is attached to these. Without an agent it is
+-- that of the session. Names of owners and keys are made here, as `agent_memory/extensions/blocks/owners.py` makes them; they share the slot of `any`.
+-- KEYS: any, session?
+-- ARGV: root, tenant, namespace?, user_id?, agent_id?
+-- -> agent or "", then {which names (namespace 1, user 2, agent 4), "" or whose it is where it is attached (JSON), label, block}…
+local function part(text) return text and (#text .. ':' .. text) or '-' end
+local agent = agent_id or (session and redis.call('HGET', session, 'ag')) or nil
+local answer = {agent or ''}
+for names = 1, 7 do
+  local of_namespace, of_user, of_agent = names % 2 == 1, names % 4 >= 2, names >= 4
+  if (not of_namespace or namespace) and (not of_user or user_id) and (not of_agent or agent) then
+    local owner = redis.sha1hex(
+      part('blocks') .. part(tenant) .. part(of_namespace and namespace) .. part(of_user and user_id) .. part(of_agent and agent)
+    )
+    local stored = redis.call('HGETALL', root .. 'bl:' .. owner)
+    for i = 1, #stored, 2 do answer[#answer + 1] = {names, '', stored[i], stored[i + 1]} end
+    local attached = redis.call('HGETALL', root .. 'bla:' .. owner)
+    for i = 1, #attached, 2 do
+      local source, label = string.match(attached[i], '^(%x+):(.*)$')
+      local raw = redis.call('HGET', root .. 'bl:' .. source, label)
+      if raw then answer[#answer + 1] = {names, attached[i + 1], label, raw} end
+    end
+  end
+end
+return answer

@@ -1,0 +1,186 @@
+"""Memory blocks: labelled texts that stand in every prompt of their owner."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Path, Query, Response
+
+from agent_memory.extensions.blocks.owners import named_owner
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.foundation.api.dependencies import (
+    IfMatch,
+    IfNoneMatch,
+    NamespaceQuery,
+    ScopeDep,
+    ServicesDep,
+    UserQuery,
+    WriteScopeDep,
+    version_of,
+    version_wanted,
+)
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.principals import permit_agent, place_of
+from agent_memory.foundation.api.responses import ModelResponse, errors, etag, versioned
+from agent_memory.foundation.core.prompt_sections import Reader
+from agent_memory_client.models import AckResponse, OptionalIdentifier
+from agent_memory_client.models.features.blocks import (
+    Block,
+    BlockAttachRequest,
+    BlockEdit,
+    BlockHistoryResponse,
+    BlockLabel,
+    BlockListResponse,
+    EditBlockRequest,
+    PutBlockRequest,
+    UndoBlockRequest,
+)
+
+router = operations("memory blocks")
+
+LabelPath = Annotated[BlockLabel, Path(description="What the block is called; without `/`.")]
+AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent whose data is meant.")]
+
+
+@router.get("/v1/blocks", operation_id="list_blocks", response_model=BlockListResponse, responses=errors(400))
+async def list_blocks(
+    services: ServicesDep,
+    scope: ScopeDep,
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    shown: Annotated[bool, Query(description="Those that a prompt of these names shows, instead of those of exactly this owner.")] = False,
+) -> Response:
+    """The blocks of exactly this owner, or all that a prompt of these names shows."""
+    owner = named_owner(namespace, user_id, agent_id)
+    service = services[BlockService]
+    if not shown:
+        return ModelResponse(await service.list_blocks(scope, owner))
+    permit_agent(scope, agent_id)
+    return ModelResponse(await service.list_shown(scope, Reader(*place_of(scope, namespace, user_id), agent_id)))
+
+
+@router.get("/v1/blocks/{label}", operation_id="get_block", response_model=Block, responses=versioned(400, 404))
+async def get_block(
+    services: ServicesDep,
+    scope: ScopeDep,
+    label: LabelPath,
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Reads a block of exactly this owner."""
+    block = await services[BlockService].get(scope, named_owner(namespace, user_id, agent_id), label)
+    return ModelResponse(block, etag(block.version))
+
+
+@router.put("/v1/blocks/{label}", operation_id="put_block", response_model=BlockEdit, responses=versioned(400, 409, 412, 413, 415))
+async def put_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    body: Annotated[PutBlockRequest, Body()],
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Makes a block of exactly this owner, or changes what is given of it; the rest stays as it is."""
+    owner, wanted = named_owner(namespace, user_id, agent_id), version_wanted(if_match, if_none_match)
+    edit = await services[BlockService].put(scope, owner, label, body, wanted)
+    return ModelResponse(edit, etag(edit.block.version))
+
+
+@router.patch("/v1/blocks/{label}", operation_id="edit_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415))
+async def edit_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    body: Annotated[EditBlockRequest, Body()],
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Edits the text of a block in one step, and says what was done. A full block answers 409: its size, its limit and what could go."""
+    owner = named_owner(namespace, user_id, agent_id)
+    edit = await services[BlockService].edit(scope, owner, label, body, version_of(if_match))
+    return ModelResponse(edit, etag(edit.block.version))
+
+
+@router.delete("/v1/blocks/{label}", operation_id="delete_block", response_model=AckResponse, responses=errors(400, 412))
+async def delete_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Deletes a block with its history, wherever it is attached; one that is not there is no error."""
+    owner = named_owner(namespace, user_id, agent_id)
+    return ModelResponse(await services[BlockService].delete(scope, owner, label, version_of(if_match)))
+
+
+@router.get("/v1/blocks/{label}/history", operation_id="get_block_history", response_model=BlockHistoryResponse, responses=errors(400, 404))
+async def get_block_history(
+    services: ServicesDep,
+    scope: ScopeDep,
+    label: LabelPath,
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """The changes of a block, oldest first; applied one after the other they make its text."""
+    return ModelResponse(await services[BlockService].history(scope, named_owner(namespace, user_id, agent_id), label))
+
+
+@router.post(
+    "/v1/blocks/{label}/undo", operation_id="undo_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
+)
+async def undo_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    body: Annotated[UndoBlockRequest, Body()],
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Undoes the change that made a version, or the newest; the undo is a change, too, and can be undone."""
+    owner = named_owner(namespace, user_id, agent_id)
+    edit = await services[BlockService].undo(scope, owner, label, body.version, version_of(if_match))
+    return ModelResponse(edit, etag(edit.block.version))
+
+
+@router.post("/v1/blocks/{label}/attach", operation_id="attach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+async def attach_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    body: Annotated[BlockAttachRequest, Body()],
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Shows a block in the prompts of another owner, too, such as a second agent."""
+    owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
+    return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
+
+
+@router.post("/v1/blocks/{label}/detach", operation_id="detach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+async def detach_block(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    label: LabelPath,
+    body: Annotated[BlockAttachRequest, Body()],
+    agent_id: AgentQuery = None,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Shows an attached block in the prompts of another owner no longer."""
+    owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
+    return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=False))

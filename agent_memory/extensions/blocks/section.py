@@ -1,0 +1,153 @@
+"""Memory blocks in a prompt: first, each with its label, how full it is, what it is for, and its text. Equal blocks, equal texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.extensions.blocks.codec import StoredBlock
+from agent_memory.extensions.blocks.shown_blocks import choose_blocks
+from agent_memory.extensions.blocks.store import BlockStore, ShownBlock
+from agent_memory.foundation.core.clock import from_micros
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import memory_index_name
+from agent_memory.foundation.storage.search.queries import name_query, queue_search
+from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory.foundation.text.prompt_marks import escape_headings, part_heading
+from agent_memory_client.models import SearchRequest
+from agent_memory_client.models.features.archive import ARCHIVED_TYPES, SAID_TYPES, archive_of, said_to
+
+_HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
+_COUNTS = "In the archive are {archived} memories (archival_memory_search), of conversations {said} messages (conversation_search)."
+
+
+class BlocksSection:
+    """Shows the blocks of whom a prompt is for."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, store: BlockStore, keys: Keys, counter: TokenCounter) -> None:
+        self._store = store
+        self._keys = keys
+        self._index = memory_index_name(keys)
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> BlockReads | None:
+        """The read of the blocks; nothing for a prompt that names nobody and continues no session."""
+        if ask.session is None and not any(ask.reader):
+            return None
+        # The session knows its agent, where the request names none.
+        asks_session = ask.session is not None and ask.reader.agent_id is None
+        session = self._keys.session(self._keys.sid(ask.scope.tenant, ask.session)).meta if asks_session and ask.session else None
+        return BlockReads(self._store, self._counter, ask, session, self._index, _counted(ask))
+
+
+def _counted(ask: PromptAsk) -> Sequence[str]:
+    """The clauses of the reader's archive and conversations, where the request asks for their sizes."""
+    reader, options = ask.reader, ask.body.blocks
+    if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
+        return ()
+    namespace = {} if reader.namespace is None else {"namespace": {"eq": reader.namespace}}
+    current = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
+    whose = (
+        {"memory_type": ARCHIVED_TYPES, **archive_of(reader.user_id, reader.agent_id)},
+        {"memory_type": SAID_TYPES, **said_to(reader.user_id, reader.agent_id)},
+    )
+    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in whose]
+
+
+@dataclass(slots=True)
+class BlockReads:
+    """What the section reads for one prompt."""
+
+    store: BlockStore
+    counter: TokenCounter
+    ask: PromptAsk
+    session: str | None
+    index: str
+    counted: Sequence[str] = ()
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One script brings all blocks; the counts are searches that return nothing else."""
+        self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
+        for clause in self.counted:
+            queue_search(pipe, self.index, name_query(clause, 0, 0))
+        return 1 + len(self.counted)
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
+        """One block of each label."""
+        shown = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
+        head = _HEAD
+        if self.counted and shown:
+            archived, said = (parse_hits(reply).total for reply in replies[1:])
+            edited = from_micros(max(block.block.updated for block in shown)).isoformat(timespec="seconds").replace("+00:00", "Z")
+            head = f"{_HEAD}\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', said=f'{said:,}')}"
+        return BlocksContent(shown, self.counter, head)
+
+
+@dataclass(slots=True)
+class BlocksContent:
+    """The blocks that the prompt could show, by label."""
+
+    shown: Sequence[ShownBlock]
+    counter: TokenCounter
+    head: str = _HEAD
+
+    def fit_section(self, tokens: int | None) -> FittedBlocks:
+        """Those that fit into so many tokens whole, the most specific first; none is cut, for the agent would edit what it sees."""
+        texts = {shown.block.label: block_text(shown.block, self.counter.count) for shown in self.shown}
+        # A token is at least a byte.
+        if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
+            return FittedBlocks(list(texts.values()), (), self.counter, self.head)
+        left = tokens - PER_MESSAGE - self.counter.count(self.head)
+        left_out: list[str] = []
+        for shown in sorted(self.shown, key=lambda shown: -shown.names.bit_count()):
+            label = shown.block.label
+            cost = self.counter.count(texts[label]) + 1
+            if cost > left:
+                left_out.append(label)
+                del texts[label]
+            else:
+                left -= cost
+        return FittedBlocks(list(texts.values()), sorted(left_out), self.counter, self.head)
+
+
+@dataclass(slots=True)
+class FittedBlocks:
+    """The blocks that the prompt shows, and the labels of those that it has no room for."""
+
+    texts: Sequence[str]
+    left_out: Sequence[str]
+    counter: TokenCounter
+    head: str = _HEAD
+
+    @property
+    def text(self) -> str:
+        """All of them under their heading; "" for none."""
+        return "\n\n".join([self.head, *self.texts]) if self.texts else ""
+
+    def count_tokens(self) -> int:
+        """How many tokens they take."""
+        return self.counter.count(self.text) + PER_MESSAGE if self.texts else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One part, or none."""
+        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.left_out]
+        return SectionText(parts=[self.text] if self.texts else (), notices=notices)
+
+
+def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
+    """A block as a prompt shows it; its tokens are told where it has a limit of these."""
+    marks = f"{len(block.value):,} of {block.limit:,} characters"
+    marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
+    lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]
+    if block.description:
+        lines.append(f"({' '.join(block.description.split())})")
+    return "\n".join([*lines, escape_headings(block.value)])

@@ -1,0 +1,149 @@
+"""Memory blocks: reading, changing, attaching, and what a prompt shows of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent_memory.extensions.blocks import refusal_messages
+from agent_memory.extensions.blocks.codec import SETTINGS, StoredBlock
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.extensions.blocks.shown_blocks import choose_blocks
+from agent_memory.extensions.blocks.store import MAX_BLOCKS, MAX_TARGET_BYTES, MAX_TARGETS, BlockReply, BlockStore, BlockWrite
+from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.prompt_sections import Reader
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.blocks import (
+    Block,
+    BlockEdit,
+    BlockHistoryResponse,
+    BlockListResponse,
+    EditBlockRequest,
+    PutBlockRequest,
+)
+
+# How often a change whose tokens must be counted starts again because of others.
+_TRIES = 20
+
+
+class BlockService:
+    """Blocks of one bucket. Every method raises Forbidden for what is out of the caller's reach."""
+
+    def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
+        self._store = store
+        self._counter = counter
+
+    async def get(self, scope: Scope, owner: BlockOwner, label: str) -> Block:
+        """A block. Raises NotFound."""
+        block = await self._store.load(scope, owner, label)
+        if block is None:
+            raise refusal_messages.no_block(label)
+        return await self._model(block)
+
+    async def list_blocks(self, scope: Scope, owner: BlockOwner) -> BlockListResponse:
+        """The blocks of exactly this owner."""
+        return BlockListResponse(blocks=[await self._model(block) for block in await self._store.load_all(scope, owner)])
+
+    async def list_shown(self, scope: Scope, reader: Reader) -> BlockListResponse:
+        """The blocks that a prompt of these names shows."""
+        chosen = choose_blocks(await self._store.load_shown(scope, reader))
+        return BlockListResponse(blocks=[await self._model(shown.block) for shown in chosen])
+
+    async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
+        """Makes a block, or changes what is given of one. Raises VersionMismatch, BlockFull, Conflict."""
+        settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
+        tokens = await self._count(body.value)
+        return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
+
+    async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
+        """Edits the text. Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict for a text to replace
+        that does not stand there once.
+        """
+        tokens = await self._count(body.content)
+        write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
+        return await self._write(scope, owner, label, write)
+
+    async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
+        """Edits the block of this label that a prompt of these names shows. Raises as `edit`; NotFound names the labels that there are."""
+        writing(scope)
+        chosen = choose_blocks(await self._store.load_shown(scope, reader))
+        owner = next((shown.block.owner for shown in chosen if shown.block.label == label), None)
+        if owner is None:
+            labels = ", ".join(shown.block.label for shown in chosen) or "none"
+            raise NotFound(f"there is no block {label!r} here; there are: {labels}")
+        return await self.edit(scope, owner, label, body)
+
+    async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
+        """Undoes the change that made a version, or the newest. Raises NotFound, VersionMismatch, BlockFull, and Conflict when what the
+        change made has changed since.
+        """
+        return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
+
+    async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
+        """Deletes a block with its history; one that is not there is no error. Raises VersionMismatch."""
+        reply = await self._store.delete(scope, owner, label, expected)
+        if reply.state == "version" or (reply.state == "missing" and expected is not None):
+            raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
+        return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
+
+    async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
+        """Shows a block in the prompts of another owner, or no longer. Raises NotFound, and Conflict for too many."""
+        if owner == target:
+            raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
+        reply = await self._store.attach(scope, owner, label, target, attach=attach)
+        if reply.state == "many":
+            raise refusal_messages.too_many("blocks attached to this owner", MAX_BLOCKS)
+        if reply.state == "targets":
+            raise refusal_messages.too_many_targets(label, MAX_TARGETS, MAX_TARGET_BYTES)
+        if reply.block is None:
+            raise refusal_messages.no_block(label)
+        return await self._model(reply.block)
+
+    async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
+        """The changes of a block. Raises NotFound."""
+        block, changes = await self._store.load_changes(scope, owner, label)
+        if block is None:
+            raise refusal_messages.no_block(label)
+        return BlockHistoryResponse(label=label, base=block.base, changes=changes)
+
+    async def _write(self, scope: Scope, owner: BlockOwner, label: str, write: BlockWrite) -> BlockEdit:
+        for _ in range(_TRIES):
+            reply = await self._store.change(scope, owner, label, write)
+            if reply.state != "count":
+                break
+            write = replace(write, counted={"version": reply.size, "tokens": await self._count(reply.text)})
+        else:
+            raise Conflict(f"the block {label!r} is changed by others all the time: try again")
+        if reply.state not in ("ok", "same"):
+            raise _refusal(label, write, reply)
+        assert reply.block is not None, "the script answers with the block"
+        return BlockEdit.model_construct(None, block=await self._model(reply.block), change=reply.change)
+
+    async def _model(self, block: StoredBlock) -> Block:
+        return block.model(await self._count(block.value))
+
+    async def _count(self, text: str | None) -> int:
+        return await self._counter.count_aside(text) if text else 0
+
+
+def _refusal(label: str, write: BlockWrite, reply: BlockReply) -> Exception:
+    value = "" if reply.block is None else reply.block.value
+    match reply.state:
+        case "missing":
+            return refusal_messages.no_block(label)
+        case "many":
+            return refusal_messages.too_many("blocks of this owner", MAX_BLOCKS)
+        case "version":
+            return refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
+        case "read_only":
+            return refusal_messages.is_read_only(label)
+        case "unknown":
+            return refusal_messages.not_in_block(label, value, write.old_content or "")
+        case "ambiguous":
+            return refusal_messages.is_ambiguous(label)
+        case "full" | "full_tokens":
+            return refusal_messages.is_full(label, value, reply.size, reply.limit, "characters" if reply.state == "full" else "tokens")
+        case _:
+            return refusal_messages.cannot_undo(label, reply.state)

@@ -1,0 +1,123 @@
+"""The tools with which an agent edits its own memory blocks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AliasChoices, BaseModel, Field
+
+from agent_memory.extensions.blocks.service import BlockService
+from agent_memory.foundation.api.principals import permit_agent, place_of
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.mcp_tools import Caller, ToolSet, read_values
+from agent_memory.foundation.core.prompt_sections import Reader
+from agent_memory_client.models import AckResponse, OptionalIdentifier
+from agent_memory_client.models.features.blocks import MAX_BLOCK_CHARS, BlockEdit, BlockLabel, BlockText, EditBlockRequest
+
+TOOLS = ToolSet()
+
+
+class _Whose(BaseModel):
+    """Whose prompts show the block."""
+
+    label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
+    agent_id: OptionalIdentifier = Field(None, description="The agent whose prompt it is.")
+    user_id: OptionalIdentifier = Field(None, description="The user whose prompt it is.")
+    namespace: OptionalIdentifier = Field(None, description="The namespace of the prompt.")
+
+
+class AppendToBlock(_Whose):
+    """What core_memory_append takes."""
+
+    content: BlockText = Field(description="The line to add at the end.")
+
+
+class ReplaceInBlock(_Whose):
+    """What core_memory_replace takes."""
+
+    old_content: BlockText = Field(description="The exact text to replace, which stands once in the block.")
+    new_content: BlockText = Field(description="What stands there then; empty removes it.")
+
+
+class InsertIntoBlock(_Whose):
+    """What memory_insert takes."""
+
+    new_str: BlockText = Field(description="The text to insert, without line numbers.")
+    insert_line: Annotated[int, Field(ge=-1, le=MAX_BLOCK_CHARS)] = Field(
+        -1, description="The line behind which it is inserted: 0 for the beginning, -1 for the end."
+    )
+
+
+class ReplaceString(_Whose):
+    """What memory_replace takes."""
+
+    old_str: BlockText = Field(description="The exact text to replace, which stands once in the block.")
+    new_str: BlockText = Field("", description="What stands there then; empty removes it.")
+
+
+class RethinkBlock(_Whose):
+    """What memory_rethink takes."""
+
+    new_memory: BlockText = Field(description="The whole new text: what is still true of the old one, with what is new.")
+
+
+class FinishEdits(BaseModel):
+    """What memory_finish_edits takes: nothing."""
+
+
+@TOOLS.tool(AppendToBlock, BlockEdit, writes=True, offered="agent")
+async def core_memory_append(services: Services, caller: Caller, arguments: AppendToBlock) -> BaseModel:
+    """Adds a line to a memory block, which stands in every prompt.
+
+    Use it when you learn something that must always be in mind, such as the user's name. A full block refuses: remove something first.
+    """
+    body = read_values(EditBlockRequest, {"operation": "append", "content": arguments.content})
+    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+
+
+@TOOLS.tool(ReplaceInBlock, BlockEdit, writes=True, destroys=True, offered="agent")
+async def core_memory_replace(services: Services, caller: Caller, arguments: ReplaceInBlock) -> BaseModel:
+    """Replaces a text in a memory block, or removes it: what is no longer true, or what makes room.
+
+    `old_content` must be the exact text; a refusal shows what is nearest to it.
+    """
+    values = {"operation": "replace", "content": arguments.new_content, "old_content": arguments.old_content}
+    body = read_values(EditBlockRequest, values)
+    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+
+
+@TOOLS.tool(InsertIntoBlock, BlockEdit, writes=True, offered="agent")
+async def memory_insert(services: Services, caller: Caller, arguments: InsertIntoBlock) -> BaseModel:
+    """Inserts a text into a memory block, behind a line or at its end."""
+    values: dict[str, object] = {"operation": "append", "content": arguments.new_str}
+    if arguments.insert_line >= 0:
+        values |= {"operation": "insert", "line": arguments.insert_line + 1}
+    body = read_values(EditBlockRequest, values)
+    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+
+
+@TOOLS.tool(ReplaceString, BlockEdit, writes=True, destroys=True, offered="agent")
+async def memory_replace(services: Services, caller: Caller, arguments: ReplaceString) -> BaseModel:
+    """Replaces one exact text in a memory block, for precise edits. A refusal shows what is nearest to `old_str`."""
+    body = read_values(EditBlockRequest, {"operation": "replace", "content": arguments.new_str, "old_content": arguments.old_str})
+    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+
+
+@TOOLS.tool(RethinkBlock, BlockEdit, writes=True, destroys=True, offered="agent")
+async def memory_rethink(services: Services, caller: Caller, arguments: RethinkBlock) -> BaseModel:
+    """Writes a memory block anew, to condense or reorganize it. For small changes use memory_insert and memory_replace."""
+    body = read_values(EditBlockRequest, {"operation": "rethink", "content": arguments.new_memory})
+    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+
+
+@TOOLS.tool(FinishEdits, AckResponse, offered="agent")
+async def memory_finish_edits(services: Services, caller: Caller, arguments: FinishEdits) -> AckResponse:
+    """Says that you are finished with editing the memory blocks. It changes nothing."""
+    return AckResponse(status="ok")
+
+
+def _reader(caller: Caller, arguments: _Whose) -> Reader:
+    """Whose prompt is meant. Raises Forbidden for what is out of reach."""
+    permit_agent(caller.scope, arguments.agent_id)
+    place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
+    return Reader(*place, arguments.agent_id)

@@ -1,0 +1,165 @@
+"""A user's memory blocks, as they leave with the user and come back, and as they are erased."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agent_memory.extensions.blocks.codec import SETTINGS, StoredBlock, replay_change
+from agent_memory.extensions.blocks.owners import BlockOwner
+from agent_memory.extensions.blocks.store import MAX_BLOCKS, MAX_CHANGES, BlockStore
+from agent_memory.foundation.api.principals import place_of
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Owner, RestoreTarget
+from agent_memory.foundation.core.input.validation import validated
+from agent_memory.foundation.core.permissions import permit_writing
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory_client.models import OptionalIdentifier
+from agent_memory_client.models.features.blocks import (
+    MAX_BLOCK_CHARS,
+    MAX_DESCRIPTION_CHARS,
+    Block,
+    BlockChange,
+    BlockLabel,
+    BlockText,
+    PutBlockRequest,
+)
+from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
+
+
+class _BlockLine(BaseModel):
+    """A block of a user or of an agent; `base` and `changes` make its text."""
+
+    user_id: OptionalIdentifier = None
+    namespace: OptionalIdentifier = None
+    agent_id: OptionalIdentifier = None
+    label: BlockLabel
+    block: Block
+    base: BlockText = ""
+    changes: Annotated[list[BlockChange], Field(max_length=MAX_CHANGES)] = Field(default_factory=list[BlockChange])
+    attached_to: Annotated[list[WireOwner], Field(max_length=1000)] = Field(default_factory=list[WireOwner])
+
+
+class BlockTransfer:
+    """Exports, restores and erases what a user or an agent has, alone, together or in a namespace."""
+
+    kinds = ("block",)
+
+    def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
+        self._store = store
+        self._counter = counter
+
+    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        """One line a block, with its history; of the owners that it is attached to, it names those of no other user."""
+        for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
+            async for line in self._lines(scope, whose):
+                yield line
+
+    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
+        """The same for an agent: its own blocks, and those that it has with each user."""
+        for whose in await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace):
+            async for line in self._lines(scope, whose):
+                yield line
+
+    async def _lines(self, scope: Scope, whose: BlockOwner) -> AsyncIterator[ExportLine]:
+        for block in await self._store.load_all(scope, whose):
+            _, changes = await self._store.load_changes(scope, whose, block.label)
+            targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
+            tokens = await self._counter.count_aside(block.value)
+            model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
+            yield {
+                "kind": "block",
+                "namespace": whose.namespace,
+                "user_id": whose.user_id,
+                "agent_id": whose.agent_id,
+                "label": block.label,
+                "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
+                "base": block.base,
+                "changes": [change.model_dump(mode="json") for change in changes],
+                "attached_to": [target.model().model_dump(mode="json") for target in targets],
+            }
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        """Stores the block with its history, unless there is one of its label. Raises BadInput, Forbidden."""
+        permit_writing(scope)
+        read = validated(_BlockLine, line)
+        namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
+        owner = BlockOwner(namespace, user, target.agent(read.agent_id))
+        block = _block_of(read, owner)
+        reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
+        if reply.state == "many":
+            raise BadInput(f"there are {MAX_BLOCKS} blocks of this owner already", field="label")
+        if reply.state == "here":
+            here = reply.block
+            return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
+        for shown_to in read.attached_to:
+            where = target.namespace(shown_to.namespace) if shown_to.namespace else None
+            # The other agents that a block is shown to are themselves, whoever the copy belongs to.
+            agent = target.agent(shown_to.agent_id) if shown_to.agent_id == read.agent_id else shown_to.agent_id
+            whom = BlockOwner(where, target.user(shown_to.user_id) if shown_to.user_id else None, agent)
+            if any(whom) and whom != owner:
+                try:
+                    await self._store.attach(scope, owner, block.label, whom, attach=True)
+                except Forbidden:
+                    continue  # The importer does not reach that owner's prompts: the block itself is here.
+        return "new"
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes the user's blocks, and what is attached to the user."""
+        return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes the agent's blocks, those with a user too, and what is attached to the agent."""
+        return await self._erase(scope, await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace))
+
+    async def _erase(self, scope: Scope, owners: Sequence[BlockOwner]) -> Counter[str]:
+        return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in owners]))
+
+
+def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
+    """The block of a line. Raises BadInput when it is none that could be stored, or when its changes do not make it."""
+    given, value, version = line.block, line.base, line.block.version - len(line.changes)
+    for change in line.changes:
+        version += 1
+        try:
+            value = replay_change(value, change)
+        except ValueError as error:
+            raise BadInput(str(error), field="changes") from error
+        if change.version != version or len(value) > MAX_BLOCK_CHARS:
+            raise BadInput("the versions of the changes do not follow each other", field="changes")
+        _check_settings(change)
+    if value != given.value or version != given.version or version < 1:
+        raise BadInput("the changes do not make this text", field="changes")
+    if not (0 < given.limit <= MAX_BLOCK_CHARS and len(given.description) <= MAX_DESCRIPTION_CHARS and len(value) <= MAX_BLOCK_CHARS):
+        raise BadInput("the block is larger than one may be", field="block")
+    return StoredBlock(
+        owner=owner,
+        label=line.label,
+        value=value,
+        description=given.description,
+        limit=given.limit,
+        limit_tokens=min(max(given.limit_tokens or 0, 0), MAX_BLOCK_CHARS),
+        read_only=given.read_only,
+        version=version,
+        created=round(given.created_at.timestamp() * 1_000_000),
+        updated=round(given.updated_at.timestamp() * 1_000_000),
+        base=line.base,
+        attached_to=(),
+    )
+
+
+def _check_settings(change: BlockChange) -> None:
+    """Raises BadInput for settings that no PUT could have changed: an undo would set them."""
+    for name, pair in (change.settings or {}).items():
+        values = pair if isinstance(pair, list) else []
+        if name not in SETTINGS or len(values) != 2:
+            raise BadInput("each setting is [before, after]", field="changes")
+        try:
+            for value in values:
+                PutBlockRequest.model_validate({name: value}, strict=True)
+        except ValidationError as error:
+            raise BadInput(f"{name} had no such value", field="changes") from error

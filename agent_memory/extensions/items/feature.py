@@ -1,0 +1,47 @@
+"""Items: JSON values by namespace path and key, exact at once, and found by filters, meaning and words."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.items.search import ItemSearch
+from agent_memory.extensions.items.search_index import index_schemas
+from agent_memory.extensions.items.service import ItemService
+from agent_memory.extensions.items.store import ItemStore
+from agent_memory.extensions.items.transfer import ItemTransfer
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.foundation.core.settings import Settings
+
+_SWEEP_MINUTES = 10.0
+
+
+def open_items(foundation: Foundation, services: Services) -> None:
+    """Opens items."""
+    store = ItemStore(foundation.client, foundation.keys, foundation.spec)
+    search = ItemSearch(store, foundation.settings, foundation.keys, foundation.spec, foundation.reader, services[TenantModels])
+    services.add(store, search, ItemService(store, search), ItemTransfer(store))
+
+
+def _minutes(settings: Settings) -> float:
+    return _SWEEP_MINUTES
+
+
+_UNTIL = "until deleted, or its time to live is over"
+
+FEATURE = Feature(
+    name="items",
+    open=open_items,
+    routes=("agent_memory.extensions.items.routes:router",),
+    examples="agent_memory.extensions.items.examples:EXAMPLES",
+    indexes=index_schemas,
+    keys=(
+        KeySpace("it:<iid>", "hash", "an item: a JSON value with its path, key, terms and vector", _UNTIL),
+        KeySpace("its:<owner>", "zset", "an owner's items, by path and key", _UNTIL),
+        KeySpace("itx:<owner>", "zset", "an owner's items that have a time to live, by its end", _UNTIL),
+        KeySpace("itn:<owner>", "hash", "how many items each path of an owner has", _UNTIL),
+        KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
+    ),
+    schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", _minutes)},
+    exporter=ItemTransfer,
+    eraser=ItemTransfer,
+)

@@ -1,0 +1,83 @@
+"""Filters on the fields of values, and conditions on namespace paths, as `langgraph.store.base` defines them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory_client.models import PathCondition
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", *_COMPARISONS)
+
+
+def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
+    """Raises BadInput for an operator that there is not, and for operators and fields side by side."""
+    for name, wanted in conditions.items():
+        if not isinstance(wanted, dict):
+            continue
+        nested = cast("dict[str, Any]", wanted)
+        operators = [key for key in nested if key.startswith("$")]
+        for key in operators:
+            if key not in _OPERATORS:
+                raise BadInput(f"there is no operator {key[:40]}: use one of {', '.join(_OPERATORS)}", field=f"{field}.{name}")
+        if operators and len(operators) < len(nested):
+            raise BadInput("operators and nested fields cannot stand side by side", field=f"{field}.{name}")
+        if not operators:
+            check_filter(nested, f"{field}.{name}")
+
+
+def matches_filter(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
+    """Whether a value has all that a filter asks of its fields. A field that is not there is null."""
+    return all(_matches(value.get(name), wanted) for name, wanted in conditions.items())
+
+
+def _matches(actual: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict):
+        conditions = cast("dict[str, Any]", wanted)
+        if any(name.startswith("$") for name in conditions):
+            return all(_compare(actual, name, operand) for name, operand in conditions.items())
+        return isinstance(actual, dict) and matches_filter(cast("dict[str, Any]", actual), conditions)
+    if isinstance(wanted, list):
+        items, others = cast("list[Any]", wanted), cast("list[Any]", actual)
+        return isinstance(actual, list) and len(items) == len(others) and all(map(_matches, others, items))
+    return _equal(actual, wanted)
+
+
+def _compare(actual: Any, name: str, operand: Any) -> bool:
+    if name == "$eq":
+        return _equal(actual, operand)
+    if name == "$ne":
+        return not _equal(actual, operand)
+    numbers = _is_number(actual) and _is_number(operand)
+    return (numbers or (isinstance(actual, str) and isinstance(operand, str))) and _COMPARISONS[name](actual, operand)
+
+
+def _equal(actual: Any, wanted: Any) -> bool:
+    # In JSON, unlike in Python, true is not 1.
+    return actual == wanted and isinstance(actual, bool) == isinstance(wanted, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
+    """The paths that meet every condition, cut off after `max_depth` labels, each once, sorted."""
+    selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
+    return sorted(selected)
+
+
+def _meets(path: Sequence[str], condition: PathCondition) -> bool:
+    wanted = condition.path
+    if len(path) < len(wanted):
+        return False
+    labels = path[: len(wanted)] if condition.match_type == "prefix" else path[len(path) - len(wanted) :]
+    return all(label in ("*", actual) for actual, label in zip(labels, wanted, strict=True))

@@ -1,0 +1,115 @@
+"""Items: JSON values by namespace path and key."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Query, Response
+
+from agent_memory.extensions.items.service import ItemService, owner_of
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import JsonResponse, errors
+from agent_memory.foundation.core.errors import NotFound
+from agent_memory_client.models import (
+    AckResponse,
+    DeleteItem,
+    GetItem,
+    Item,
+    ItemBatch,
+    ItemBatchResults,
+    ItemKey,
+    ItemPath,
+    ItemPaths,
+    ItemSearchResults,
+    ListItemPaths,
+    PutItem,
+    SearchItems,
+)
+
+router = operations("items")
+
+PathQuery = Annotated[ItemPath, Query(description="The labels of the namespace path, in order: `path=users&path=ada`.")]
+KeyQuery = Annotated[ItemKey, Query(description="The item's key within the path.")]
+
+
+@router.put("/v1/items", operation_id="put_item", response_model=AckResponse, responses=errors(409, 413, 415))
+async def put_item(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    body: Annotated[PutItem, Body()],
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Stores a value; it is readable and found at once, by meaning when a worker has embedded it a moment later."""
+    await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [body])
+    return JsonResponse({"status": "ok"})
+
+
+@router.get("/v1/items", operation_id="get_item", response_model=Item, responses=errors(404))
+async def get_item(
+    services: ServicesDep,
+    scope: ScopeDep,
+    path: PathQuery,
+    key: KeyQuery,
+    refresh_ttl: Annotated[bool, Query(description="Whether the item stays for its time to live again.")] = True,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Reads a value."""
+    wanted = GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
+    item = await services[ItemService].get_item(scope, owner_of(scope, namespace, user_id), wanted)
+    if item is None:
+        raise NotFound("Item not found")
+    return JsonResponse(item)
+
+
+@router.delete("/v1/items", operation_id="delete_item", response_model=AckResponse, responses=errors())
+async def delete_item(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    path: PathQuery,
+    key: KeyQuery,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Deletes a value; one that is not there is no error."""
+    await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [DeleteItem(path=path, key=key)])
+    return JsonResponse({"status": "ok"})
+
+
+@router.post("/v1/items/search", operation_id="search_items", response_model=ItemSearchResults, responses=errors(413, 415))
+async def search_items(
+    services: ServicesDep,
+    scope: ScopeDep,
+    body: Annotated[SearchItems, Body()],
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Finds values under a path, by a filter on their fields and by a query."""
+    return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, namespace, user_id), body)})
+
+
+@router.post("/v1/items/namespaces", operation_id="list_item_namespaces", response_model=ItemPaths, responses=errors(413, 415))
+async def list_item_namespaces(
+    services: ServicesDep,
+    scope: ScopeDep,
+    body: Annotated[ListItemPaths, Body()],
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Lists the namespace paths that hold items."""
+    return JsonResponse({"namespaces": await services[ItemService].list_paths(scope, owner_of(scope, namespace, user_id), body)})
+
+
+@router.post("/v1/items/batch", operation_id="run_item_batch", response_model=ItemBatchResults, responses=errors(409, 413, 415))
+async def run_item_batch(
+    services: ServicesDep,
+    scope: ScopeDep,
+    body: Annotated[ItemBatch, Body()],
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+) -> Response:
+    """Carries out several operations. Reads see what was stored before the batch; its writes are made together, after them."""
+    results = await services[ItemService].run_batch(scope, owner_of(scope, namespace, user_id), body.operations)
+    return JsonResponse({"results": results})

@@ -1,0 +1,31 @@
+"""The search index of items."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.items.keys import ItemKeys
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.indexes import (
+    SCHEMA_VERSION,
+    IndexSchema,
+    VectorSpec,
+    index_schema,
+    tag_fields,
+    vector_field,
+    word_field,
+)
+
+
+def item_index_name(keys: Keys, spec: VectorSpec) -> str:
+    """The name of the index."""
+    return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
+
+
+def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """Items: the digests of each beginning of their path, which model made their vector, and our own terms."""
+    fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
+    return index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)
+
+
+def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
+    """The indexes of the feature, by what they hold."""
+    return {"items": item_schema(keys, spec)}

@@ -1,0 +1,117 @@
+"""What callers do with items: put, get, delete, search, list paths, one by one or in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.extensions.items.batch_work import counting_reads
+from agent_memory.extensions.items.filters import check_filter, matches_filter, select_paths
+from agent_memory.extensions.items.search import ItemSearch, shown
+from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
+from agent_memory.foundation.api.principals import place_of, writing
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
+from agent_memory_client.models import (
+    DeleteItem,
+    GetItem,
+    Item,
+    ItemOperation,
+    ItemResult,
+    ListItemPaths,
+    PutItem,
+    ScoredItem,
+    SearchItems,
+)
+
+MOST_READ = 100_000
+"""Items and paths that a batch looks through, in about a second."""
+# What it costs to compare a path with a condition, as characters of text.
+_PATH_CHARS = 4
+
+
+class ItemService:
+    """Items of one owner at a time: the namespace and the user that a request names, or that its credentials are limited to."""
+
+    def __init__(self, store: ItemStore, search: ItemSearch) -> None:
+        self._store = store
+        self._search = search
+
+    async def get_item(self, scope: Scope, owner: ItemOwner, wanted: GetItem) -> Item | None:
+        """An item, or None."""
+        stored = await self._store.load_item(scope, owner, wanted.path, wanted.key)
+        if stored is None:
+            return None
+        if wanted.refresh_ttl:
+            await self._store.refresh_items(scope, owner, [stored])
+        return stored.item
+
+    async def search_items(self, scope: Scope, owner: ItemOwner, wanted: SearchItems) -> list[ScoredItem]:
+        """The items under a path that a filter selects, in the order of a query if there is one. Raises BadInput."""
+        check_filter(wanted.filter or {})
+        query = (wanted.query or "").strip()
+        if wanted.limit == 0:
+            return []
+        if query:
+            ranked = await self._search.rank(scope, owner, wanted, query)
+        else:
+            ranked = [(item, None) for item in await self._list(scope, owner, wanted)]
+        if wanted.refresh_ttl:
+            await self._store.refresh_items(scope, owner, [item for item, _ in ranked])
+        return [shown(item, score) for item, score in ranked]
+
+    async def _list(self, scope: Scope, owner: ItemOwner, wanted: SearchItems) -> list[StoredItem]:
+        if not wanted.filter:
+            return await self._store.list_items(scope, owner, wanted.prefix, wanted.offset, wanted.limit)
+        matches: list[StoredItem] = []
+        async for item in self._store.scan_items(scope, owner, wanted.prefix):
+            if matches_filter(item.item.value, wanted.filter):
+                matches.append(item)
+                if len(matches) == wanted.offset + wanted.limit:
+                    break
+        return matches[wanted.offset :]
+
+    async def list_paths(self, scope: Scope, owner: ItemOwner, wanted: ListItemPaths) -> list[list[str]]:
+        """The paths that hold items and meet the conditions, sorted."""
+        stored = await self._store.list_paths(scope, owner)
+        work = len(stored) * (1 + len(wanted.match_conditions)) * _PATH_CHARS
+        paths = await aside(lambda: select_paths(stored, wanted.match_conditions, wanted.max_depth), work)
+        return [list(path) for path in paths[wanted.offset : wanted.offset + wanted.limit]]
+
+    async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
+        """Puts and deletes, all or none. Raises Forbidden."""
+        await self._store.write_items(writing(scope), owner, changes)
+
+    async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
+        """The answers to a batch: reads see what was there before it, its writes are made together at the end, the last of a key counts.
+
+        Raises BadInput, and Forbidden for writes of a caller who may only read. Once a batch has looked through MOST_READ items and
+        paths, its further searches and listings are refused, and all of it with them: each looks through all that stands under its path.
+        """
+        changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
+        if changes:
+            writing(scope)
+        results: list[ItemResult] = []
+        with counting_reads() as looked_at:
+            for position, operation in enumerate(operations):
+                if looked_at.count >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
+                    message = f"the batch has looked through {looked_at.count} items and paths: send it and those behind it in another"
+                    raise BadInput(message, field=f"operations.{position}")
+                results.append(await self._answer(scope, owner, operation))
+        if changes:
+            await self._store.write_items(scope, owner, changes)
+        return results
+
+    async def _answer(self, scope: Scope, owner: ItemOwner, operation: ItemOperation) -> ItemResult:
+        if isinstance(operation, GetItem):
+            return ItemResult.model_construct(item=await self.get_item(scope, owner, operation))
+        if isinstance(operation, SearchItems):
+            return ItemResult.model_construct(items=await self.search_items(scope, owner, operation))
+        if isinstance(operation, ListItemPaths):
+            return ItemResult.model_construct(namespaces=await self.list_paths(scope, owner, operation))
+        return ItemResult()
+
+
+def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
+    """Whose items a request means. Raises Forbidden for what is out of reach."""
+    return ItemOwner(*place_of(scope, namespace, user_id))

@@ -1,0 +1,344 @@
+"""Items in Redis: a hash for each, and for each owner a sorted set of them by path and key, so that every read sees every write.
+
+An owner is a namespace and a user of a tenant, either of them or both absent; nothing of one owner is ever read with another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+
+from agent_memory.extensions.items.batch_work import note_read
+from agent_memory.extensions.items.keys import ItemKeys
+from agent_memory.extensions.items.texts import item_terms, item_text
+from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.erasures import guard_of
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.foundation.storage.scripts import Script, compact
+from agent_memory.foundation.storage.search.indexes import VectorSpec
+from agent_memory_client.models import DeleteItem, Item, PutItem
+
+PAGE = 500
+# What an item costs beside its value, as characters of text.
+_ITEM_CHARS = 100
+_FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
+
+
+class ItemOwner(NamedTuple):
+    """Whose items are meant, within a tenant."""
+
+    namespace: str | None
+    user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """An item as it is stored. `entry` is its place among its owner's, `vector` is None until it is embedded (or was not asked for)."""
+
+    entry: str
+    item: Item
+    terms: frozenset[str]
+    ttl_ms: int | None
+    index: list[str] | bool | None
+    indexed: bool
+    vector: NDArray[np.float32] | None
+
+    @property
+    def iid(self) -> str:
+        return self.entry[-32:]
+
+
+class ItemTimes(NamedTuple):
+    """When an item was first put, and last, and when it ends if it has a time to live."""
+
+    created: datetime
+    updated: datetime
+    ends: datetime | None = None
+
+
+class EmbedJob(NamedTuple):
+    """An item that waits for its vector; `fence` names the value that was read."""
+
+    iid: str
+    tenant: str
+    fence: bytes
+    text: str
+
+
+def owner_digest(scope: Scope, owner: ItemOwner) -> str:
+    """The name of an owner in keys. Raises Forbidden for one out of reach."""
+    if not scope.reaches(owner.namespace, owner.user_id):
+        raise Forbidden("these credentials do not reach the namespace or user of these items")
+    return digest("items", scope.tenant, owner.namespace, owner.user_id)
+
+
+def path_tag(owner: str, labels: Sequence[str]) -> str:
+    """The index tag of all that stands under a path of an owner."""
+    return digest("path", owner, *labels)
+
+
+def _entry(owner: str, path: Sequence[str], key: str) -> str:
+    return f"{'.'.join(map(tag, path))}!{tag(key)}!{digest('item', owner, key, *path)}"
+
+
+def _millis(moment: datetime) -> str:
+    return str(round(moment.timestamp() * 1_000))
+
+
+def _range(prefix: Sequence[str]) -> tuple[str, str]:
+    """Between which entries those under a path stand: behind it comes "!" or ".", and "/" is the next character after these."""
+    start = ".".join(map(tag, prefix))
+    return (f"[{start}!", f"({start}/") if prefix else ("-", "+")
+
+
+class ItemStore:
+    """All reads and writes of items."""
+
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
+        self._client = client
+        self._keys = keys
+        self._item_keys = ItemKeys(keys.root)
+        self._spec = spec
+        self._write = Script(client, "items/item_write")
+        self._list = Script(client, "items/item_list")
+        self._paths = Script(client, "items/item_paths")
+        self._refresh = Script(client, "items/item_refresh")
+        self._erase = Script(client, "items/item_erase")
+        self._embed = Script(client, "items/item_embed")
+
+    async def write_items(
+        self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
+    ) -> None:
+        """Puts and deletes, all or none; of several changes of a key the last counts. `times`: those of what an import brings. Raises
+        Forbidden."""
+        name = owner_digest(scope, owner)
+        last = {_entry(name, change.path, change.key): change for change in changes}
+        # How long the texts of values are is known when they have been written out.
+        values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
+        due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
+        await self._write(
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
+            due=due,
+            wake=wake,
+            root=self._keys.root,
+            tenant=tag(scope.tenant),
+            owner=name,
+            about=compact(owner),
+            created_at=None if times is None else _millis(times.created),
+            updated_at=None if times is None else _millis(times.updated),
+            ends_at=None if times is None or times.ends is None else _millis(times.ends),
+            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id),
+            changes=values,
+        )
+
+    async def load_item(self, scope: Scope, owner: ItemOwner, path: Sequence[str], key: str) -> StoredItem | None:
+        """An item, or None. Raises Forbidden."""
+        entry = _entry(owner_digest(scope, owner), path, key)
+        return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
+
+    async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
+        """Items by their names, None for what is gone or another owner's. Raises Forbidden."""
+        name = owner_digest(scope, owner)
+        fields = self._fields(vectors=vectors)
+
+        def build(pipe: Any) -> None:
+            for iid in iids:
+                pipe.hmget(self._keys.item(iid), fields)
+
+        stored = await self._decoded(await read(self._client, build)) if iids else []
+        mine = [_entry(name, item.item.path, item.item.key) if item is not None else "" for item in stored]
+        return [
+            None if item is None or entry[-32:] != iid else replace(item, entry=entry)
+            for item, entry, iid in zip(stored, mine, iids, strict=True)
+        ]
+
+    async def list_items(
+        self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int, *, vectors: bool = False
+    ) -> list[StoredItem]:
+        """A page of what stands under a path, by path and key. Raises Forbidden."""
+        return await self._page(scope, owner, *_range(prefix), offset, limit, vectors=vectors)
+
+    async def scan_items(
+        self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
+    ) -> AsyncGenerator[StoredItem]:
+        """All that stands under a path, by path and key, page by page. Raises Forbidden."""
+        low, high = _range(prefix)
+        while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
+            for item in page:
+                yield item
+            low = f"({page[-1].entry}"
+
+    async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
+        """When an item ends unless it is read or put again; None for one without a time to live. Raises Forbidden."""
+        if item.ttl_ms is None:
+            return None
+        key = self._item_keys.expiries(owner_digest(scope, owner))
+        (end,) = await read(self._client, lambda pipe: pipe.zscore(key, item.entry))
+        return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
+
+    async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
+        """Every path that holds items. Raises Forbidden."""
+        name = owner_digest(scope, owner)
+        reply = await self._paths(
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
+            root=self._keys.root,
+            owner=name,
+        )
+        note_read(len(reply))
+        return await aside(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
+
+    async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
+        """Lets items with a time to live begin it anew. Raises Forbidden."""
+        entries = [item.entry for item in items if item.ttl_ms is not None]
+        if entries:
+            expiries = self._item_keys.expiries(owner_digest(scope, owner))
+            await self._refresh(expiries=expiries, root=self._keys.root, members=entries)
+
+    async def load_owners(self, scope: Scope) -> list[ItemOwner]:
+        """The owners of items within reach."""
+        key = self._item_keys.owners(scope.tenant)
+        owners = [ItemOwner(*json.loads(raw)) for raw in (await read(self._client, lambda pipe: pipe.hvals(key)))[0]]
+        return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
+
+    async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
+        """Deletes all items of an owner; returns how many those were. Raises Forbidden."""
+        name = owner_digest(scope, owner)
+        count = 0
+        while gone := int(
+            await self._erase(
+                items=self._item_keys.entries(name),
+                expiries=self._item_keys.expiries(name),
+                paths=self._item_keys.paths(name),
+                owners=self._item_keys.owners(scope.tenant),
+                root=self._keys.root,
+                owner=name,
+            )
+        ):
+            count += gone
+        return count
+
+    async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
+        """What of these is to be embedded."""
+
+        def build(pipe: Any) -> None:
+            for iid in iids:
+                pipe.hmget(self._keys.item(iid), ["t", "n", "v", "ix", "em"])
+
+        jobs: list[EmbedJob] = []
+        for iid, (tenant, fence, value, index, model) in zip(iids, await read(self._client, build), strict=True):
+            if value is not None and model.decode() not in ("x", self._spec.digest):
+                jobs.append(EmbedJob(iid, untag(tenant.decode()), fence, item_text(json.loads(value), json.loads(index))))
+        return jobs
+
+    async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
+        """Stores the vectors of what is still the same; returns how many those were."""
+        model = self._spec.digest
+        replies = await self._embed.each(
+            [
+                {
+                    "item": self._keys.item(job.iid),
+                    "fence": job.fence,
+                    "field": self._spec.field,
+                    "vector": self.blob(vector),
+                    "model": model,
+                }
+                for job, vector in zip(jobs, vectors, strict=True)
+            ]
+        )
+        stored = 0
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise reply
+            stored += int(reply)
+        return stored
+
+    async def mark_unembedded(self, iids: Sequence[str]) -> None:
+        """Marks items as due to be embedded."""
+        with redis_errors():
+            await self._client.zadd(self._keys.due(DueKind.ITEM), dict.fromkeys(iids, 0.0), nx=True)
+
+    def blob(self, vector: NDArray[np.float32]) -> bytes:
+        """A vector as the index has it."""
+        return vector.astype(self._spec.numpy_type).tobytes()
+
+    async def _page(
+        self, scope: Scope, owner: ItemOwner, low: str, high: str, offset: int, limit: int, *, vectors: bool
+    ) -> list[StoredItem]:
+        name = owner_digest(scope, owner)
+        fields = self._fields(vectors=vectors)
+        rows = await self._list(
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
+            root=self._keys.root,
+            owner=name,
+            low=low,
+            high=high,
+            offset=offset,
+            limit=limit,
+            fields=fields,
+        )
+        items = await self._decoded([row for _, row in rows])
+        return [replace(item, entry=entry.decode()) for (entry, _), item in zip(rows, items, strict=True) if item is not None]
+
+    def _fields(self, *, vectors: bool) -> list[str]:
+        return [*_FIELDS, *((self._spec.field,) if vectors else ())]
+
+    async def _decoded(self, rows: Sequence[Sequence[bytes | None]]) -> list[StoredItem | None]:
+        note_read(len(rows))
+        return await aside(lambda: [self._decode(row) for row in rows], sum(len(row[0] or b"") + _ITEM_CHARS for row in rows))
+
+    def _decode(self, row: Sequence[bytes | None]) -> StoredItem | None:
+        value, path, key, created, updated, model, words, ttl, index, *vector = row
+        if value is None or path is None or key is None or created is None or updated is None:
+            return None
+        item = Item(
+            path=json.loads(path), key=key.decode(), value=json.loads(value), created_at=_instant(created), updated_at=_instant(updated)
+        )
+        raw = vector[0] if vector else None
+        array = None if raw is None else np.frombuffer(raw, dtype=self._spec.numpy_type).astype(np.float32)
+        terms = frozenset((words or b"").decode().split())
+        ttl_ms = None if ttl is None else int(ttl)
+        return StoredItem("", item, terms, ttl_ms, json.loads(index or b"null"), model != b"x", array)
+
+
+def _change(owner: str, entry: str, change: PutItem | DeleteItem) -> list[Any]:
+    if isinstance(change, DeleteItem):
+        return [entry, "delete", *[""] * 8]
+    text = item_text(change.value, change.index)
+    tags = ",".join(path_tag(owner, change.path[:depth]) for depth in range(len(change.path) + 1))
+    return [
+        entry,
+        "put",
+        "" if change.ttl_minutes is None else max(1, round(change.ttl_minutes * 60_000)),
+        compact(change.value),
+        compact(change.path),
+        change.key,
+        compact(change.index),
+        tags,
+        item_terms(text),
+        "1" if text else "0",
+    ]
+
+
+def _instant(ms: bytes) -> datetime:
+    return datetime.fromtimestamp(int(ms) / 1000, UTC)

@@ -1,0 +1,15 @@
+"""Pinned memories in the memory prompt: what is never forgotten, shown whatever is asked."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.pinned.section import PinnedSection
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, Services
+
+
+def open_pinned(foundation: Foundation, services: Services) -> None:
+    """Opens the section."""
+    services.add(PinnedSection(foundation.keys, foundation.counter))
+
+
+FEATURE = Feature(name="pinned", open=open_pinned, section=PinnedSection)

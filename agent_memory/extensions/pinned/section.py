@@ -1,0 +1,89 @@
+"""Pinned memories as a part of the prompt of their own: never forgotten, whatever is asked. The same bytes while none changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.features.memories.records import decode_memory
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import memory_index_name
+from agent_memory.foundation.storage.search.queries import queue_search, record_query
+from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
+
+_HEADING = part_heading("pinned memories")
+_MOST = 128
+"""So many are read, the oldest first: more than fit into the tokens that a request may ask for would cost each prompt their decoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedReads:
+    """All steps of the section of one prompt."""
+
+    index: str
+    clause: str
+    most: int
+    count: Callable[[str], int]
+    lines: Sequence[str] = ()
+    left_out: int = 0
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One search, for the tag that pinned memories alone have."""
+        queue_search(pipe, self.index, record_query(self.clause, _MOST))
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> PinnedReads:
+        """A line for each memory, the oldest first, so that a new one changes nothing before it."""
+        hits = parse_hits(replies[0])
+        records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
+        records.sort(key=lambda record: (record.created_at, record.id))
+        lines = [f"- {' '.join(record.text.split())}" for record in records]
+        return replace(self, lines=lines, left_out=max(hits.total - len(lines), 0))
+
+    def fit_section(self, tokens: int | None) -> PinnedReads:
+        """As many lines as fit into the tokens asked for, and into `tokens`; none is cut."""
+        left = self.most if tokens is None else min(self.most, tokens)
+        left -= self.count(_HEADING + DATA_NOTE)
+        taken, _ = fit_lines(self.lines, left, self.count)
+        return replace(self, lines=taken, left_out=self.left_out + len(self.lines) - len(taken))
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        return self.count(self._text()) if self.lines else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or nothing."""
+        notices = [f"{self.left_out} pinned memories have no room: they were left out"] if self.left_out else []
+        return SectionText(parts=[self._text()] if self.lines else (), notices=notices)
+
+    def _text(self) -> str:
+        return _HEADING + "\n".join(self.lines) + DATA_NOTE
+
+
+class PinnedSection:
+    """The pinned memories of whom a prompt is for, where the request asks for them."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, keys: Keys, counter: TokenCounter) -> None:
+        self._index = memory_index_name(keys)
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> PinnedReads | None:
+        """Nothing without a user, or where the request does not ask for it."""
+        wanted, reader = ask.body.pinned, ask.reader
+        if wanted is None or reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
+            return None
+        owned = [filters.is_value("u", reader.user_id)]
+        owned += [] if reader.namespace is None else [filters.is_value("ns", reader.namespace)]
+        in_time = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
+        clause = all_of(filters.where(ask.scope), *owned, filters.pinned(), in_time)
+        return PinnedReads(self._index, clause, wanted.tokens, self._counter.count)

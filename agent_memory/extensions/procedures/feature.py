@@ -1,0 +1,81 @@
+"""Procedures: what worked, keyed on when to use it; learned from sessions, and what is known of tools."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.procedures.learning.learner import SessionLearner
+from agent_memory.extensions.procedures.learning.results import LEARN_SESSION, ResultStore
+from agent_memory.extensions.procedures.search import ProcedureSearch
+from agent_memory.extensions.procedures.search_index import index_schemas
+from agent_memory.extensions.procedures.section import ProcedureSection
+from agent_memory.extensions.procedures.service import ProcedureService
+from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
+from agent_memory.extensions.procedures.tool_calls.store import ToolStore
+from agent_memory.extensions.procedures.transfer import ProcedureTransfer
+from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.storage.connection import PipelineReader
+
+_KEEP_UP_MINUTES = 60.0
+
+
+def open_procedures(foundation: Foundation, services: Services) -> None:
+    """Opens procedures and tool memory."""
+    settings, client, keys, spec, fsync = (
+        foundation.settings,
+        foundation.client,
+        foundation.keys,
+        foundation.spec,
+        foundation.fsync,
+    )
+    store = ProcedureStore(client, keys, spec, fsync=fsync)
+    tools = ToolStore(client, keys, spec, redacts=settings.longterm.redact_secrets, fsync=fsync)
+    search = ProcedureSearch(settings, keys, spec, services[EmbeddingBudget].metered_embedder)
+    results = ResultStore(client, keys, fsync=fsync)
+    limits = services[ContextLimits] if foundation.extracts else None
+    models = (services[TenantModels], limits, foundation.counter)
+    services.add(
+        store,
+        tools,
+        search,
+        results,
+        ProcedureService(settings, store, tools, search, PipelineReader(client)),
+        ProcedureSection(search, foundation.counter),
+        ProcedureTransfer(settings, store, tools),
+        SessionLearner(settings, (client, keys), results, (store, search, tools), services[SessionStore], models),
+    )
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _KEEP_UP_MINUTES if settings.longterm.enabled else None
+
+
+FEATURE = Feature(
+    name="procedures",
+    open=open_procedures,
+    routes=("agent_memory.extensions.procedures.routes:router",),
+    examples="agent_memory.extensions.procedures.examples:EXAMPLES",
+    indexes=index_schemas,
+    keys=(
+        KeySpace("pr:<pid>", "hash", "a procedure, or what is known of a tool, with its index fields and its vector", "until deleted"),
+        KeySpace("pr:<pid>:c", "list", "a procedure's last changes", "as the procedure"),
+        KeySpace("pr:<pid>:f", "list", "the last feedback on it", "as the procedure"),
+        KeySpace("prf", "set", "procedures that did not help, until somebody has looked at them", "until then", personal=False),
+        KeySpace("po:<owner>", "string", "the fence of what is learned for an owner", "a day after the last", personal=False),
+    ),
+    jobs={
+        INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure",
+        LEARN_SESSION: "agent_memory_worker.procedures:learn_session",
+    },
+    schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", _minutes)},
+    exporter=ProcedureTransfer,
+    session_part=ResultStore,
+    eraser=ProcedureTransfer,
+    purger=ProcedureTransfer,
+    section=ProcedureSection,
+    tools=("agent_memory.extensions.procedures.tools:TOOLS",),
+)

@@ -1,0 +1,173 @@
+"""Procedures found by a situation: by meaning and by words, in one round trip, for searches, prompts and learning alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from redisvl.query import FilterQuery, VectorQuery
+from redisvl.query.filter import Tag
+
+from agent_memory.extensions.procedures.ranking import fit_of, rank_score, word_overlap
+from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, Fields, StoredProcedure, decode_procedure, owner_digest
+from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.prompt_sections import Reader
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import Embedder
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.filters import any_of, is_value, tagged, where
+from agent_memory.foundation.storage.search.indexes import VectorSpec
+from agent_memory.foundation.storage.search.queries import queue_search
+from agent_memory.foundation.storage.search.results import DISTANCE, parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of, scoring
+from agent_memory.foundation.text.terms import query_terms
+from agent_memory_client.models.features.procedures import ProcedureMatch, ProcedureOwner, ProcedureResult
+
+log = logging.getLogger(__name__)
+
+# So many candidates come from each list.
+_CANDIDATES = 64
+_FIELDS = [*FIELDS, "k"]
+
+
+def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
+    """A clause: the procedures within a scope, of one state and result, or (None) of any."""
+    parts = [where(scope), is_value("kd", PROCEDURE)]
+    parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
+    return all_of(*parts)
+
+
+def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
+    """A clause narrowed to what has these owners, where they are given."""
+    names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
+    return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
+
+
+def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
+    """A clause narrowed to what is of exactly this user, agent and namespace."""
+    return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
+
+
+def shown_to(clause: str, reader: Reader) -> str:
+    """A clause narrowed to what a prompt's reader has: each owner that is named is the reader's."""
+    names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
+    options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
+    return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What procedures are looked for by: its terms and its vector, None where no model gave one; `notices` say why."""
+
+    terms: Sequence[str]
+    vector: NDArray[np.float32] | None
+    notices: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Candidate:
+    fields: Fields
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A procedure that fits: its cosine to the situation (None: it has no vector yet), the overlap of their words, and its fit."""
+
+    stored: StoredProcedure
+    similarity: float | None
+    overlap: float
+    fit: float
+
+    def shown(self) -> ProcedureMatch:
+        """As the wire has it."""
+        procedure = self.stored.procedure
+        values = procedure.model_dump()
+        return ProcedureMatch(**values, fit=round(self.fit, 6), rank_score=round(rank_score(self.fit, procedure.rate), 6))
+
+
+@dataclass(slots=True)
+class _Candidates:
+    by_pid: dict[str, _Candidate] = field(default_factory=dict[str, _Candidate])
+
+    def add(self, reply: Any, *, nearest: bool) -> None:
+        for hit in parse_hits(reply).hits:
+            candidate = self.by_pid.setdefault(hit.mid, _Candidate(hit.fields))
+            if nearest:
+                candidate.similarity = 1.0 - hit.value
+
+
+class ProcedureSearch:
+    """Makes situations, queues the reads that find what fits them, and ranks what these bring."""
+
+    def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
+        """`embedder_of` gives the embedder that a tenant may use."""
+        self._settings = settings
+        self._index = procedure_index_name(keys, spec)
+        self._spec = spec
+        self._embedder_of = embedder_of
+
+    async def situation_of(self, tenant: str, text: str) -> Situation:
+        """A caller's situation; without a model's answer in time it goes by words alone. As much of it as of any query is read."""
+        text = text[: self._settings.limits.query_bytes]
+        try:
+            return await self.embedded_situation(tenant, text, timeout=self._settings.models.query_embedding_timeout_seconds)
+        except BudgetSpent:
+            return Situation(query_terms(text), None, ["searched by words alone: the tenant's model tokens of today are spent"])
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("searching procedures by words alone: %s", error)
+            return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
+
+    async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
+        """A situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
+        # A situation is of the same kind as what a procedure is for: none of them asks.
+        vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
+        return Situation(query_terms(text), vectors[0])
+
+    def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
+        """Puts the searches on a pipeline; returns how many replies they give."""
+        count = 0
+        if situation.terms:
+            words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)
+            words.scorer("BM25STD").with_scores().paging(0, _CANDIDATES)
+            queue_search(pipe, self._index, words)
+            count += 1
+        if situation.vector is not None:
+            nearest = VectorQuery(
+                situation.vector.astype(self._spec.numpy_type).tobytes(),
+                self._spec.field,
+                return_fields=[DISTANCE, *_FIELDS],
+                filter_expression=clause,
+                dtype=self._spec.numpy_type,
+                num_results=_CANDIDATES,
+                return_score=False,
+            )
+            queue_search(pipe, self._index, nearest)
+            count += 1
+        return count
+
+    def rank_matches(self, replies: Sequence[Any], situation: Situation) -> list[Match]:
+        """The procedures of these replies that fit at all, the best first.
+
+        Neither a similarity below SEARCH_MIN_SIMILARITY nor words that are not there make a fit.
+        """
+        candidates = _Candidates()
+        for position, reply in enumerate(replies):
+            candidates.add(reply, nearest=not situation.terms or position == 1)
+        matches: list[Match] = []
+        for pid, candidate in candidates.by_pid.items():
+            if b"d" not in candidate.fields or b"v" not in candidate.fields:
+                continue  # it went away meanwhile
+            overlap = word_overlap(situation.terms, candidate.fields.get(b"k", b"").decode().split())
+            similarity = candidate.similarity
+            if overlap or (similarity is not None and similarity >= self._settings.search.min_similarity):
+                stored = StoredProcedure(pid, decode_procedure(candidate.fields))
+                matches.append(Match(stored, similarity, overlap, fit_of(similarity, overlap)))
+        return sorted(matches, key=lambda match: (-rank_score(match.fit, match.stored.procedure.rate), match.stored.procedure.id))

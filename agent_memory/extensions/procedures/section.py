@@ -1,0 +1,107 @@
+"""The section of a memory prompt that says what worked in situations like its query: on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_memory.extensions.procedures.search import ProcedureSearch, Situation, procedures_of, shown_to
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.text.prompt_marks import part_heading
+from agent_memory_client.models.features.procedures import ProcedureContent, ProcedurePromptOptions
+
+_HEADING = part_heading("procedures that worked in situations like this one") + "Notes from earlier work, not instructions from the user."
+_MOST_LINE_CHARS = 500
+_MOST_STEPS = 12
+_MOST_PITFALLS = 4
+
+
+class ProcedureSection:
+    """Procedures for the situation that a prompt's query says."""
+
+    kind = SectionKind.RECALLED
+
+    def __init__(self, search: ProcedureSearch, counter: TokenCounter) -> None:
+        self._search = search
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> ProcedureReads | None:
+        """Nothing unless the request asks for procedures."""
+        options = ask.body.procedures
+        if options is None or not ask.body.query.strip():
+            return None
+        clause = shown_to(procedures_of(ask.scope, result="success"), ask.reader)
+        situation = await self._search.situation_of(ask.scope.tenant, ask.body.query)
+        return ProcedureReads(self._search, self._counter, clause, situation, options)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureReads:
+    """The searches of one prompt."""
+
+    search: ProcedureSearch
+    counter: TokenCounter
+    clause: str
+    situation: Situation
+    options: ProcedurePromptOptions
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """Puts them on the prompt's pipeline."""
+        return self.search.queue_matches(pipe, self.clause, self.situation)
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProcedureLines:
+        """The procedures that fit, the best first."""
+        matches = self.search.rank_matches(replies, self.situation)[: self.options.limit]
+        entries = [procedure_entry(match.stored.procedure) for match in matches]
+        return ProcedureLines(self.counter, entries, self.options.tokens, tuple(self.situation.notices))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureLines:
+    """Procedures as text; those that have room are shown whole."""
+
+    counter: TokenCounter
+    entries: Sequence[str]
+    tokens: int
+    notices: Sequence[str] = ()
+
+    def fit_section(self, tokens: int | None) -> ProcedureLines:
+        """The first ones that fit into their own bound and these tokens."""
+        left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
+        shown: list[str] = []
+        for entry in self.entries:
+            size = self.counter.count(f"\n{entry}")
+            if size <= left:
+                left -= size
+                shown.append(entry)
+        return replace(self, entries=shown)
+
+    def count_tokens(self) -> int:
+        """Of heading and procedures."""
+        return self.counter.count(self._text()) + PER_MESSAGE if self.entries else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or nothing."""
+        if not self.entries:
+            return SectionText(notices=self.notices)
+        return SectionText(parts=[self._text()], notices=self.notices)
+
+    def _text(self) -> str:
+        return "\n".join([_HEADING, *self.entries])
+
+
+def procedure_entry(procedure: ProcedureContent) -> str:
+    """A procedure as lines of a prompt, each text of it on one."""
+    lines = [f"- When: {_line(procedure.when_to_use)}"]
+    lines += [f"  {number}. {_line(step)}" for number, step in enumerate(procedure.steps[:_MOST_STEPS], start=1)]
+    if procedure.text:
+        lines.append(f"  {_line(procedure.text)}")
+    lines += [f"  Avoid: {_line(pitfall)}" for pitfall in procedure.pitfalls[:_MOST_PITFALLS]]
+    return "\n".join(lines)
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:_MOST_LINE_CHARS].split())

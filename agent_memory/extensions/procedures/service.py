@@ -1,0 +1,225 @@
+"""Procedures and tool memory as the API offers them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.extensions.procedures.helpfulness import RECENT_OUTCOMES
+from agent_memory.extensions.procedures.records import StoredProcedure
+from agent_memory.extensions.procedures.search import ProcedureSearch, owned_by, procedures_of
+from agent_memory.extensions.procedures.store import Change, ProcedureStore
+from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
+from agent_memory.extensions.procedures.tool_calls.traces import ToolCall
+from agent_memory.foundation.api.principals import administering, list_place_of, place_of, writing
+from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound, VersionMismatch
+from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.connection import PipelineReader
+from agent_memory.foundation.text.injection import suspicion
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.procedures import (
+    CreateProcedureRequest,
+    Procedure,
+    ProcedureContent,
+    ProcedureFeedback,
+    ProcedureFeedbackRequest,
+    ProcedureHistory,
+    ProcedureListResponse,
+    ProcedureOwner,
+    ProcedureSearchRequest,
+    ProcedureSearchResponse,
+    ProcedureState,
+    ToolCallRequest,
+    ToolMemory,
+    ToolMemoryListResponse,
+    UpdateProcedureRequest,
+)
+
+_LISTS = frozenset({"steps", "tools", "pitfalls"})
+# How often a change is tried again because another one came between.
+_ATTEMPTS = 5
+
+
+class ProcedureService:
+    """Procedures of the caller's tenant."""
+
+    def __init__(
+        self, settings: Settings, store: ProcedureStore, tools: ToolStore, search: ProcedureSearch, reader: PipelineReader
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._tools = tools
+        self._search = search
+        self._read = reader
+
+    async def create(self, scope: Scope, body: CreateProcedureRequest) -> Procedure:
+        """Stores a procedure under a new id. Raises Forbidden for an owner out of reach."""
+        owner = owner_of(writing(scope), body)
+        now = datetime.now(UTC)
+        content = ProcedureContent(
+            **body.model_dump(exclude={"user_id", "agent_id", "namespace"}),
+            **owner.model_dump(),
+            id=made_id(),
+            created_at=now,
+            updated_at=now,
+        )
+        content = screened(self._settings, content)
+        version = await self._store.write(scope, content, Change("create", scope.actor))
+        if version is None:
+            # A request that is sent again under its Idempotency-Key makes the same id.
+            return (await self._get(scope, content.id)).procedure
+        return Procedure(**content.model_dump(), version=version)
+
+    async def get(self, scope: Scope, procedure_id: str) -> Procedure:
+        """Raises NotFound."""
+        return (await self._get(scope, procedure_id)).procedure
+
+    async def list(
+        self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
+    ) -> ProcedureListResponse:
+        """A page of procedures, the newest first; of the owner's names those that are given count. Raises Forbidden."""
+        wanted = wanted_owner(scope, owner)
+        clause = owned_by(procedures_of(scope, state=state), wanted.namespace, wanted.user_id, wanted.agent_id)
+        total, procedures = await self._store.list_page(clause, offset, limit)
+        return ProcedureListResponse(procedures=procedures, total=total)
+
+    async def update(self, scope: Scope, procedure_id: str, body: UpdateProcedureRequest, *, if_match: str | None) -> Procedure:
+        """Change the fields that the body sets; null clears `steps`, `text`, `tools` and `pitfalls`.
+
+        Raises BadInput for a procedure that would say nothing, NotFound, VersionMismatch, Conflict, and Forbidden for a caller who may
+        not approve a procedure.
+        """
+        updates = _updates_of(body)
+
+        def edited(content: ProcedureContent) -> ProcedureContent:
+            new = content.model_copy(update=updates)
+            if not {"steps", "text"}.isdisjoint(updates) and not new.steps and not (new.text or "").strip():
+                raise BadInput("give steps or a text: a procedure must say what to do", field="steps")
+            if content.state == "quarantined" and updates.get("state") == "active":
+                administering(scope)
+                return new
+            return new if new == content else screened(self._settings, new)
+
+        kind = "retire" if body.state == "retired" else "restore" if body.state == "active" else "edit"
+        for _ in range(_ATTEMPTS):
+            stored = await self._get(writing(scope), procedure_id)
+            if if_match not in (None, "*", str(stored.procedure.version)):
+                raise VersionMismatch(f"the procedure has version {stored.procedure.version}: read it again and send its ETag")
+            new = edited(stored.content)
+            if new == stored.content or await self._replace(scope, stored, new, Change(kind, scope.actor)):
+                return await self.get(scope, procedure_id)
+        raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
+
+    async def undo(self, scope: Scope, procedure_id: str) -> Procedure:
+        """Brings back what the procedure was before its last change; done again, that is undone. Raises NotFound, Conflict."""
+        for _ in range(_ATTEMPTS):
+            stored = await self._get(writing(scope), procedure_id)
+            history = await self._store.load_history(stored.pid)
+            last = next((change for change in history.changes if change.version == stored.procedure.version), None)
+            if last is None or last.before is None:
+                raise Conflict("there is no change to undo")
+            if stored.content.state == "quarantined" and last.before.state == "active":
+                administering(scope)
+            if await self._replace(scope, stored, last.before, Change("undo", scope.actor, last.kind)):
+                return await self.get(scope, procedure_id)
+        raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
+
+    async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
+        """Deletes a procedure with its history; one that is not there is no error."""
+        stored = await self._store.load(writing(scope), procedure_id)
+        if stored is not None:
+            await self._store.drop([stored.pid])
+        return AckResponse(status="ok")
+
+    async def give_feedback(self, scope: Scope, procedure_id: str, body: ProcedureFeedbackRequest) -> Procedure:
+        """Counts whether a procedure helped. Raises NotFound."""
+        stored = await self._get(writing(scope), procedure_id)
+        feedback = ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
+        if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):
+            raise _missing(procedure_id)
+        return await self.get(scope, procedure_id)
+
+    async def load_history(self, scope: Scope, procedure_id: str) -> ProcedureHistory:
+        """The last changes and the last feedback. Raises NotFound."""
+        return await self._store.load_history((await self._get(scope, procedure_id)).pid)
+
+    async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
+        """The procedures that fit a situation, the best first. Raises Forbidden for an owner out of reach."""
+        wanted = wanted_owner(scope, body)
+        clause = owned_by(procedures_of(scope, result=body.result), wanted.namespace, wanted.user_id, wanted.agent_id)
+        situation = await self._search.situation_of(scope.tenant, body.situation)
+        replies = await self._read(lambda pipe: self._search.queue_matches(pipe, clause, situation))
+        matches = self._search.rank_matches(replies, situation)[: body.limit]
+        return ProcedureSearchResponse(procedures=[match.shown() for match in matches], notices=list(situation.notices) or None)
+
+    async def count_tool_call(self, scope: Scope, body: ToolCallRequest) -> ToolMemory:
+        """Counts a call of a tool; what is known of it then. Raises Forbidden for an owner out of reach."""
+        owner = owner_of(writing(scope), body)
+        error = None if body.success else (body.error or "")[:300] or None
+        call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
+        return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
+
+    async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
+        """What is known of tools, or of one, the newest first; of the owner's names those that are given count. Raises Forbidden."""
+        wanted = wanted_owner(scope, owner)
+        clause = owned_by(tools_of(scope, tool), wanted.namespace, wanted.user_id, wanted.agent_id)
+        total, tools = await self._tools.list_page(clause, offset, limit)
+        return ToolMemoryListResponse(tools=tools, total=total)
+
+    async def _get(self, scope: Scope, procedure_id: str) -> StoredProcedure:
+        stored = await self._store.load(scope, procedure_id)
+        if stored is None:
+            raise _missing(procedure_id)
+        return stored
+
+    async def _replace(self, scope: Scope, stored: StoredProcedure, content: ProcedureContent, change: Change) -> bool:
+        content = content.model_copy(update={"updated_at": datetime.now(UTC)})
+        expected = stored.procedure.version
+        return await self._store.write(scope, content, change, former=stored.content, expected=expected) is not None
+
+
+def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
+    """A procedure as it is to be stored: set aside when it reads like an attack on the model that will be shown it."""
+    if not settings.longterm.quarantine or content.state == "quarantined":
+        return content
+    texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
+    if any(suspicion(text, of_user=True) for text in texts if text):
+        return content.model_copy(update={"state": "quarantined"})
+    return content
+
+
+def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
+    """Return the new values of the fields that are given. Fields that are never empty are left out when they are null."""
+    given = body.model_dump(exclude_unset=True)
+    cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
+    cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
+    return {name: value for name, value in given.items() if value is not None} | cleared
+
+
+def owner_of(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
+    """Whose something becomes. Who is limited to a single namespace, user or agent is that one where none is named. Raises Forbidden."""
+    namespace, user_id = place_of(scope, asked.namespace, asked.user_id)
+    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, asked.agent_id))
+
+
+def wanted_owner(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
+    """Whose things are asked for. Raises Forbidden for what is out of reach."""
+    namespace, user_id = list_place_of(scope, asked.namespace, asked.user_id)
+    if asked.agent_id and scope.agents is not None and asked.agent_id not in scope.agents:
+        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
+    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=asked.agent_id)
+
+
+def _agent_of(scope: Scope, asked: str | None) -> str | None:
+    if scope.agents is None or asked in scope.agents:
+        return asked
+    if asked is None and len(scope.agents) == 1:
+        return next(iter(scope.agents))
+    said = "do not reach this agent_id" if asked else "are limited: say which agent_id is meant"
+    raise Forbidden(f"these credentials {said}", field="agent_id")
+
+
+def _missing(procedure_id: str) -> NotFound:
+    return NotFound(f"Procedure {procedure_id} not found")

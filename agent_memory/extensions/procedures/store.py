@@ -1,0 +1,296 @@
+"""Procedures in Redis: each change is one script, with what was before it and the order to embed it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+from redisvl.query import FilterQuery
+
+from agent_memory.extensions.procedures.keys import ProcedureKeys
+from agent_memory.extensions.procedures.records import (
+    FIELDS,
+    StoredProcedure,
+    change_record,
+    decode_procedure,
+    pid_of,
+    procedure_fields,
+    words_digest,
+)
+from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.features.jobs.order_store import JobOrder, encode_order
+from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.erasures import Guard, guard_of
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.scripts import Script, compact
+from agent_memory.foundation.storage.search.filters import tagged
+from agent_memory.foundation.storage.search.indexes import VectorSpec
+from agent_memory.foundation.storage.search.pagination import walk
+from agent_memory.foundation.storage.search.queries import queue_search, search
+from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of, negated
+from agent_memory_client.models.features.procedures import (
+    Procedure,
+    ProcedureChange,
+    ProcedureContent,
+    ProcedureFeedback,
+    ProcedureHistory,
+)
+
+INDEX_PROCEDURE = "index_procedure"
+"""The errand that embeds a procedure."""
+MOST_CHANGES = 50
+MOST_FEEDBACK = 100
+MAX_OFFSET = 10_000
+ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
+
+
+class Change(NamedTuple):
+    """A change as its history tells it."""
+
+    kind: ChangeKind
+    by: str
+    reason: str = ""
+
+
+class IndexJob(NamedTuple):
+    """A procedure that has no vector of the current model: its tenant and situation, and what its words are known by."""
+
+    tenant: str
+    when_to_use: str
+    words: str
+
+
+class ProcedureStore:
+    """All reads and writes of procedures."""
+
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
+        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
+        self._client = client
+        self._keys = keys
+        self._procedure_keys = ProcedureKeys(keys.root)
+        self._spec = spec
+        self._index = procedure_index_name(keys, spec)
+        self._write = Script(client, "procedures/procedure_write", fsync=fsync)
+        self._feedback = Script(client, "procedures/procedure_feedback", fsync=fsync)
+        self._looked = Script(client, "procedures/procedure_looked")
+        self._store_vector = Script(client, "procedures/procedure_index")
+
+    async def load(self, scope: Scope, procedure_id: str) -> StoredProcedure | None:
+        """A procedure within the caller's reach, or None."""
+        pid = pid_of(scope.tenant, procedure_id)
+        return (await self.load_pids(scope, [pid]))[0]
+
+    async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
+        """Procedures by their names in keys; None for those that are gone or out of reach."""
+
+        def build(pipe: Pipe) -> None:
+            for pid in pids:
+                pipe.hmget(self._procedure_keys.procedure(pid), *FIELDS, "t")
+
+        rows = await read(self._client, build) if pids else []
+        loaded: list[StoredProcedure | None] = []
+        for pid, values in zip(pids, rows, strict=True):
+            fields = {name.encode(): value for name, value in zip((*FIELDS, "t"), values, strict=True) if value is not None}
+            known = b"v" in fields and b"d" in fields and fields[b"t"].decode() == tag(scope.tenant)
+            stored = StoredProcedure(pid, decode_procedure(fields)) if known else None
+            loaded.append(stored if stored is not None and within(scope, stored.procedure) else None)
+        return loaded
+
+    async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[Procedure]]:
+        """How many match, and a page of them, the newest first."""
+        query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
+        query.paging(offset, limit)
+        hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
+        return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
+
+    async def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
+        """The names in keys of all that match, page by page, the oldest first."""
+        async for page in walk(self._client, self._index, clause, "c"):
+            yield page
+
+    async def load_history(self, pid: str) -> ProcedureHistory:
+        """The last changes and the last feedback."""
+
+        def build(pipe: Pipe) -> None:
+            pipe.lrange(self._procedure_keys.changes(pid), 0, -1)
+            pipe.lrange(self._procedure_keys.feedback(pid), 0, -1)
+
+        changes, feedback = await read(self._client, build)
+        return ProcedureHistory(
+            changes=[ProcedureChange.model_validate_json(change) for change in changes],
+            feedback=[ProcedureFeedback.model_validate_json(entry) for entry in feedback],
+        )
+
+    def write_arguments(
+        self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
+    ) -> dict[str, Any]:
+        """The arguments of a script that writes a procedure, but for its change and the version that it expects.
+
+        Without a `vector`, one whose situation changed is ordered to be embedded.
+        """
+        pid = pid_of(scope.tenant, content.id)
+        order = JobOrder(INDEX_PROCEDURE, scope.tenant, {"procedure": pid})
+        changed = former is None or former.when_to_use != content.when_to_use
+        unset = ["em", self._spec.field] if changed and vector is None else []
+        if former is not None and former.state != "active" and content.state == "active":
+            unset.append("o")  # what it was retired for does not retire it again
+        fields = procedure_fields(scope.tenant, content)
+        return {
+            "record": self._procedure_keys.procedure(pid),
+            "changes": self._procedure_keys.changes(pid),
+            "order": self._keys.order_of_work(order.name),
+            "order_due": self._keys.due(DueKind.ORDER),
+            "order_dead": self._keys.dead(DueKind.ORDER),
+            "wake": self._keys.wake,
+            "fields": fields if vector is None else [*fields, "em", self._spec.digest],
+            "unset": unset,
+            "most_changes": MOST_CHANGES,
+            "vector_field": self._spec.field,
+            "vector": None if vector is None else vector.astype(self._spec.numpy_type).tobytes(),
+            "order_json": encode_order(order) if changed and vector is None else None,
+        }
+
+    async def write(
+        self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
+    ) -> int | None:
+        """Writes a procedure that has a version (0: a new one) and was `former`; the new version, or None when it has another one."""
+        arguments = self.write_arguments(scope, content, former)
+        note = change_record(change.kind, content, change.by, change.reason)
+        reply = await self._write(**arguments, guard=self._guard(scope, content), expected=expected, change=note)
+        return None if reply is None else int(reply)
+
+    def _guard(self, scope: Scope, content: ProcedureContent) -> Guard:
+        """What refuses a write of a procedure whose owner is being erased."""
+        return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
+
+    async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
+        """Counts feedback; False when the procedure is gone. Under an id that is made again, it is counted once."""
+        name = made_id()
+        entry = compact({"id": name, **feedback.model_dump(mode="json")})
+        counted = await self._feedback(
+            record=self._procedure_keys.procedure(pid),
+            feedback=self._procedure_keys.feedback(pid),
+            failing=self._procedure_keys.failing,
+            guard=guard_of(self._keys.root),
+            pid=pid,
+            id=name,
+            outcome="1" if feedback.helped else "0",
+            score=None if feedback.score is None else repr(feedback.score),
+            entry=entry,
+            most_feedback=MOST_FEEDBACK,
+            most_outcomes=most_outcomes,
+        )
+        return bool(counted)
+
+    async def drop(self, pids: Sequence[str]) -> int:
+        """Deletes procedures, or what is known of tools, with all that belongs to them; returns how many were there."""
+        if not pids:
+            return 0
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                for pid in pids:
+                    pipe.delete(self._procedure_keys.procedure(pid))
+                    pipe.delete(self._procedure_keys.changes(pid), self._procedure_keys.feedback(pid))
+                pipe.srem(self._procedure_keys.failing, *pids)
+                return sum((await pipe.execute())[:-1:2])
+
+    async def drop_counters(self, owners: Sequence[str]) -> None:
+        """Deletes the fences of what is learned for some owners, by their digests."""
+        if owners:
+            with redis_errors():
+                await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
+
+    async def forget_changes(self, pid: str) -> None:
+        """Deletes what a procedure was before."""
+        with redis_errors():
+            await self._client.delete(self._procedure_keys.changes(pid))
+
+    async def bring_in(
+        self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
+    ) -> Literal["new", "same", "other"]:
+        """Stores a procedure of an export with its counts, history and `marks`, unless there is one of its id."""
+        content = StoredProcedure("", procedure).content
+        arguments = self.write_arguments(scope, content, None)
+        counts = {"h": procedure.helped, "f": procedure.failed, **marks}
+        arguments["fields"] += [str(part) for item in counts.items() for part in item]
+        change = change_record("create", content, "import")
+        if await self._write(**arguments, guard=self._guard(scope, content), expected=0, change=change) is None:
+            here = await self.load(scope, procedure.id)
+            return "same" if here is not None and here.content == content else "other"
+        pid = pid_of(scope.tenant, procedure.id)
+        feedback = [compact({"id": made_id(), **entry.model_dump(mode="json")}) for entry in history.feedback]
+        changes = [entry.model_dump_json() for entry in history.changes]
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                if feedback:
+                    pipe.rpush(self._procedure_keys.feedback(pid), *feedback)
+                if changes:
+                    pipe.delete(self._procedure_keys.changes(pid))
+                    pipe.rpush(self._procedure_keys.changes(pid), *changes)
+                    pipe.hset(self._procedure_keys.procedure(pid), "v", str(procedure.version))
+                await pipe.execute()
+        return "new"
+
+    async def export_marks(self, pid: str) -> dict[str, str]:
+        """What of a procedure's counts the wire does not show: its last outcomes, sums of scores and time of feedback."""
+        names = ("o", "ss", "sc", "fa")
+        values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
+        return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
+
+    # For background work: procedures by their name in keys.
+
+    async def index_job(self, pid: str) -> IndexJob | None:
+        """What is to be embedded; None for what is gone, or has its vector."""
+        key = self._procedure_keys.procedure(pid)
+        tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
+        if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
+            return None
+        when_to_use = json.loads(body)["when_to_use"]
+        assert words.decode() == words_digest(when_to_use)
+        return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
+
+    async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32]) -> bool:
+        """Makes a procedure findable by meaning; False when its situation changed meanwhile, or it is gone."""
+        return bool(
+            await self._store_vector(
+                record=self._procedure_keys.procedure(pid),
+                words=job.words,
+                model=self._spec.digest,
+                vector_field=self._spec.field,
+                vector=vector.astype(self._spec.numpy_type).tobytes(),
+            )
+        )
+
+    async def failing(self, limit: int) -> list[tuple[str, str, str]]:
+        """Some procedures that did not help since somebody looked: tenant ("": it is gone), name in keys and last outcomes of each."""
+        names = self._procedure_keys.failing
+        pids = [pid.decode() for pid in (await read(self._client, lambda pipe: pipe.srandmember(names, limit)))[0]]
+
+        def build(pipe: Pipe) -> None:
+            for pid in pids:
+                pipe.hmget(self._procedure_keys.procedure(pid), "t", "o")
+
+        rows = await read(self._client, build) if pids else []
+        texts = [["" if value is None else value.decode() for value in row] for row in rows]
+        return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
+
+    async def note_looked(self, pid: str, outcomes: str) -> None:
+        """Notes that somebody has looked at these outcomes of a procedure; with others since, it is looked at again."""
+        await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
+
+    async def unembedded(self, limit: int) -> list[tuple[str, str]]:
+        """Some procedures without a vector of the current model: tenant and name in keys of each."""
+        clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
+        query = FilterQuery(clause, return_fields=["t"])
+        query.paging(0, limit)
+        hits = (await search(self._client, self._index, query)).hits
+        return [(bytes.fromhex(hit.fields[b"t"].decode()).decode(), hit.mid) for hit in hits if b"t" in hit.fields]

@@ -1,0 +1,233 @@
+"""What a session's messages say of tools: calls with their arguments and outcomes, and steps that these make (pure).
+
+Read are messages of chat APIs (`tool_calls` and answers with `tool_call_id`) and of Anthropic's (`tool_use` and `tool_result` among the
+parts). Nothing of it is longer than a fixed bound, and secrets are taken out where the settings ask for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from agent_memory.foundation.text.redaction import redact
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_STEPS
+
+MAX_EXAMPLE_CHARS = 1000
+_MOST_VALUE_CHARS = 200
+# Messages of one request that say no time get theirs when they are read: within less than that, and it says nothing of a call.
+_LEAST_MS = 1.0
+_MOST_ERROR_CHARS = 300
+_MOST_ARGUMENTS = 32
+_MOST_NAME_CHARS = 128
+_SECRET_NAMES = ("password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "credential", "private_key", "cookie")
+_REDACTED = "[redacted: key]"
+_FAILURE_WORDS = ("error", "exception", "traceback", "failed", "failure", "fatal")
+_TYPES: tuple[tuple[type[Any], str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call and how it went. `answered` is the number of the message that answers it, `ms` how long that took, None if unknown."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    success: bool
+    answered: int
+    ms: float | None = None
+    cost: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    tool: str
+    arguments: Mapping[str, Any]
+    at: datetime
+
+
+def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
+    """The calls that were answered, in the order of their answers. Messages come with their numbers."""
+    asked: dict[str, _Asked] = {}
+    calls: list[ToolCall] = []
+    for number, message in messages:
+        for call_id, tool, arguments in _asked_by(message):
+            asked[call_id] = _Asked(tool, arguments, message.created_at)
+        for call_id, content, failed in _answered_by(message):
+            call = asked.pop(call_id, None)
+            if call is not None:
+                calls.append(_call_of(call, number, message, content, failed))
+    return calls
+
+
+def _call_of(call: _Asked, number: int, message: MemoryMessage, content: str, failed: bool | None) -> ToolCall:
+    fields = message.own_fields
+    wrong = reads_as_failure(content) if failed is None else failed
+    elapsed = (message.created_at - call.at).total_seconds() * 1000
+    ms = _number(fields.get("duration_ms"))
+    return ToolCall(
+        call.tool,
+        call.arguments,
+        not wrong,
+        number,
+        ms if ms is not None else (elapsed if elapsed >= _LEAST_MS else None),
+        _number(fields.get("cost")),
+        " ".join(content[: 4 * _MOST_ERROR_CHARS].split())[:_MOST_ERROR_CHARS] if wrong else None,
+    )
+
+
+def _asked_by(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for call in _objects(message.own_fields.get("tool_calls")):
+        function = call.get("function")
+        body = cast("dict[str, Any]", function) if isinstance(function, dict) else call
+        name = body.get("name")
+        if call.get("id") and isinstance(name, str) and name.strip():
+            yield str(call["id"]), name.strip()[:_MOST_NAME_CHARS], _arguments(body.get("arguments", body.get("args")))
+    for part in _objects(message.content_parts):
+        name = part.get("name")
+        if str(part.get("type")).endswith("tool_use") and part.get("id") and isinstance(name, str) and name.strip():
+            yield str(part["id"]), name.strip()[:_MOST_NAME_CHARS], _arguments(part.get("input"))
+
+
+def _answered_by(message: MemoryMessage) -> Iterator[tuple[str, str, bool | None]]:
+    """The calls that a message answers, with what it says and whether they failed, None where it does not say."""
+    fields = message.own_fields
+    if fields.get("tool_call_id"):
+        yield str(fields["tool_call_id"]), message.content, _flag(fields)
+    for part in _objects(message.content_parts):
+        if part.get("tool_use_id"):
+            content = part.get("content")
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)[:MAX_EXAMPLE_CHARS]
+            yield str(part["tool_use_id"]), text, _flag(part)
+
+
+def _flag(fields: Mapping[str, Any]) -> bool | None:
+    if isinstance(fields.get("is_error"), bool):
+        return bool(fields["is_error"])
+    status = fields.get("status")
+    return {"error": True, "success": False}.get(status) if isinstance(status, str) else None
+
+
+def reads_as_failure(content: str) -> bool:
+    """Whether a tool's answer that carries no flag tells of an error: a JSON object with one, or a text that begins with such a word."""
+    head = content.lstrip()[:200]
+    if head.startswith("{"):
+        try:
+            body = json.loads(content[: 64 * 1024])
+        except (ValueError, RecursionError):
+            body = {}
+        if isinstance(body, dict):
+            values = cast("dict[str, Any]", body)
+            return bool(values.get("error")) or values.get("success") is False or values.get("ok") is False
+    first = head.casefold().lstrip("[(<*# ").split(" ", 1)[0].rstrip(":!.,;])>*")
+    return any(first.endswith(word) for word in _FAILURE_WORDS)
+
+
+def shape_of(arguments: Mapping[str, Any]) -> str:
+    """The names of arguments with their JSON types, as JSON with sorted keys."""
+    names = sorted(arguments)[:_MOST_ARGUMENTS]
+    return json.dumps({name[:_MOST_NAME_CHARS]: _type_of(arguments[name]) for name in names}, ensure_ascii=False)
+
+
+def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
+    """Arguments as JSON of at most MAX_EXAMPLE_CHARS, with `redacts` without secrets; what has no room is cut or left out."""
+    shown: dict[str, Any] = {}
+    for name in sorted(arguments)[:_MOST_ARGUMENTS]:
+        shown[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
+        if len(json.dumps(shown, ensure_ascii=False)) > MAX_EXAMPLE_CHARS:
+            del shown[name[:_MOST_NAME_CHARS]]
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def step_of(call: ToolCall, *, redacts: bool) -> str:
+    """A call as a step of a procedure."""
+    example = example_of(call.arguments, redacts=redacts)
+    return f"Call {call.tool}" + (f" with {example}" if call.arguments else "")
+
+
+def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
+    """The calls that worked as steps, without immediate repeats."""
+    steps: list[str] = []
+    for call in calls:
+        step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
+        if call.success and (not steps or steps[-1] != step):
+            steps.append(step)
+    return steps[:MAX_STEPS]
+
+
+def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
+    """The calls that did not work, each with what it said."""
+    failures: dict[str, None] = {}
+    for call in calls:
+        if not call.success:
+            said = clean(call.error or "", redacts=redacts)
+            failures[f"{step_of(call, redacts=redacts)}: {said}"[:MAX_STEP_CHARS]] = None
+    return list(failures)[:MAX_STEPS]
+
+
+def clean(text: str, *, redacts: bool) -> str:
+    """A text without secrets, if these are taken out."""
+    return redact(text) if redacts else text
+
+
+def _shown_value(name: str, value: Any, *, redacts: bool) -> Any:
+    if redacts and _is_secret(name):
+        return _REDACTED
+    if isinstance(value, bool | int | float) or value is None:
+        # A number may be that of a card.
+        return value if not redacts or redact(str(value)) == str(value) else redact(str(value))
+    if isinstance(value, str):
+        return clean(value[: 4 * _MOST_VALUE_CHARS], redacts=redacts)[:_MOST_VALUE_CHARS]
+    if redacts:
+        value = _without_secrets(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= _MOST_VALUE_CHARS else f"{text[:_MOST_VALUE_CHARS]}…"
+
+
+def _without_secrets(value: Any, depth: int = 8) -> Any:
+    if depth == 0:
+        return "…"
+    if isinstance(value, dict):
+        inner = list(cast("dict[str, Any]", value).items())[:_MOST_ARGUMENTS]
+        return {name: _REDACTED if _is_secret(name) else _without_secrets(item, depth - 1) for name, item in inner}
+    if isinstance(value, list):
+        return [_without_secrets(item, depth - 1) for item in cast("list[Any]", value)[:_MOST_ARGUMENTS]]
+    return redact(value[: 4 * _MOST_VALUE_CHARS]) if isinstance(value, str) else value
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.casefold().replace("-", "_") for word in _SECRET_NAMES)
+
+
+def _type_of(value: Any) -> str:
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
+
+
+def _arguments(value: Any) -> Mapping[str, Any]:
+    """The arguments of a call, which chat APIs send as JSON in a string; none for what is no object."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value[: 64 * 1024])
+        except (ValueError, RecursionError):
+            return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+
+
+def _objects(values: Any) -> Iterator[dict[str, Any]]:
+    for value in cast("list[Any]", values) if isinstance(values, (list, tuple)) else ():
+        if isinstance(value, dict):
+            yield cast("dict[str, Any]", value)

@@ -1,0 +1,60 @@
+"""Tools for models over MCP: finding and keeping procedures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from agent_memory.extensions.procedures.service import ProcedureService
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.mcp_tools import Caller, ToolSet, read_values
+from agent_memory_client.models import OptionalIdentifier
+from agent_memory_client.models.features.procedures import (
+    CreateProcedureRequest,
+    Procedure,
+    ProcedureSearchRequest,
+    ProcedureSearchResponse,
+)
+
+TOOLS = ToolSet()
+
+
+class SearchProceduresArguments(BaseModel):
+    """What search_procedures takes."""
+
+    situation: Annotated[str, Field(description="What is to be done now, in plain words.")]
+    limit: Annotated[int, Field(ge=1, le=50, description="At most so many procedures.")] = 5
+    user_id: Annotated[OptionalIdentifier, Field(description="The user whose procedures are meant.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent whose procedures are meant.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace whose procedures are meant.")] = None
+
+
+class SaveProcedureArguments(BaseModel):
+    """What save_procedure takes."""
+
+    when_to_use: Annotated[str, Field(description="The kind of situation in which it is to be used.")]
+    steps: Annotated[list[str], Field(description="What to do, one step each, in order.")]
+    tools: Annotated[list[str], Field(description="The tools that it uses, by name.")] = []
+    pitfalls: Annotated[list[str], Field(description="What did not work.")] = []
+    user_id: Annotated[OptionalIdentifier, Field(description="The user whose procedure it is.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent whose procedure it is.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace that it belongs to.")] = None
+
+
+@TOOLS.tool(SearchProceduresArguments, ProcedureSearchResponse, offered="agent")
+async def search_procedures(services: Services, caller: Caller, arguments: SearchProceduresArguments) -> BaseModel:
+    """Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps."""
+    body = read_values(ProcedureSearchRequest, arguments.model_dump() | _owner(caller, arguments))
+    return await services[ProcedureService].search(caller.scope, body)
+
+
+@TOOLS.tool(SaveProcedureArguments, Procedure, writes=True, offered="agent")
+async def save_procedure(services: Services, caller: Caller, arguments: SaveProcedureArguments) -> BaseModel:
+    """Keeps steps that worked, for the next time in the same kind of situation. Save them when a task of several steps has succeeded."""
+    body = read_values(CreateProcedureRequest, arguments.model_dump() | _owner(caller, arguments))
+    return await services[ProcedureService].create(caller.scope, body)
+
+
+def _owner(caller: Caller, arguments: SearchProceduresArguments | SaveProcedureArguments) -> dict[str, str | None]:
+    return {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}

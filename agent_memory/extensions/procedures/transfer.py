@@ -1,0 +1,175 @@
+"""Procedures and tool memory in exports, imports, erasures and purges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from agent_memory.extensions.procedures.learning.merging import without_session
+from agent_memory.extensions.procedures.records import owner_digest
+from agent_memory.extensions.procedures.search import owned_by, procedures_of
+from agent_memory.extensions.procedures.service import screened
+from agent_memory.extensions.procedures.store import Change, ProcedureStore
+from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget
+from agent_memory.foundation.core.input.validation import validated
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.keyspace import digest, tag
+from agent_memory.foundation.storage.search.filters import tagged
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory_client.models.features.procedures import Procedure, ProcedureHistory, ProcedureOwner
+
+_MARKS = ("o", "ss", "sc", "fa")
+_ATTEMPTS = 5
+
+
+class _ProcedureLine(BaseModel):
+    """A procedure with its history, and `marks`: fields of its hash that the wire does not show."""
+
+    procedure: Procedure
+    history: ProcedureHistory
+    marks: dict[str, Annotated[str, Field(max_length=64, pattern=r"^[0-9.e+-]*$")]]
+
+
+class _ToolLine(ProcedureOwner):
+    """What is known of a tool: the fields of its hash, but for those of the index."""
+
+    tool: Annotated[str, Field(min_length=1, max_length=512)]
+    fields: dict[str, Annotated[str, Field(max_length=65_536)]]
+
+
+class ProcedureTransfer:
+    """Exports, restores, erases and purges procedures and what is known of tools."""
+
+    kinds = ("procedure", "tool_memory")
+
+    def __init__(self, settings: Settings, store: ProcedureStore, tools: ToolStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._tools = tools
+
+    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        """The user's procedures with their history, and what is known of the user's tools."""
+        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id)):
+            yield line
+
+    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
+        """The same of an agent, alone and with users."""
+        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id)):
+            yield line
+
+    async def _lines(self, scope: Scope, owner: ProcedureOwner) -> AsyncIterator[ExportLine]:
+        names = (owner.namespace, owner.user_id, owner.agent_id)
+        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), *names)):
+            for stored in await self._store.load_pids(scope, page):
+                if stored is not None:
+                    history = await self._store.load_history(stored.pid)
+                    yield {
+                        "kind": "procedure",
+                        "procedure": stored.procedure.model_dump(mode="json"),
+                        "history": history.model_dump(mode="json"),
+                        "marks": await self._store.export_marks(stored.pid),
+                    }
+        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), *names)):
+            known = self._tools.check_fields(fields)
+            whose = known.model_dump(include=set(ProcedureOwner.model_fields))
+            yield {"kind": "tool_memory", "tool": known.tool, **whose, "fields": fields}
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        """Stores a procedure or what is known of a tool, unless it is here. Raises BadInput, Forbidden."""
+        if line["kind"] == "tool_memory":
+            return await self._restore_tool(scope, target, validated(_ToolLine, line))
+        read = validated(_ProcedureLine, line)
+        if set(read.marks) - set(_MARKS):
+            raise BadInput("has marks that no procedure has", field="marks")
+        owner = _owner(scope, target, read.procedure)
+        procedure = read.procedure.model_copy(update=owner)
+        if target.moved(read.procedure.namespace):
+            # The one that was exported may still be here, under its own id.
+            procedure = procedure.model_copy(
+                update={"id": digest("moved", procedure.id, target.user_id or procedure.agent_id, procedure.namespace)}
+            )
+        whose = owner | {"id": procedure.id}
+        changes = [
+            change.model_copy(update={"before": change.before and change.before.model_copy(update=whose)})
+            for change in read.history.changes
+        ]
+        if procedure.state == "active" and screened(self._settings, procedure).state != "active":
+            procedure = procedure.model_copy(update={"state": "quarantined"})
+        history = read.history.model_copy(update={"changes": changes})
+        return await self._store.bring_in(scope, procedure, history, read.marks)
+
+    async def _restore_tool(self, scope: Scope, target: RestoreTarget, line: _ToolLine) -> str:
+        try:
+            self._tools.check_fields(line.fields)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput("is not what is known of a tool", field="fields") from error
+        owner = ProcedureOwner(**_owner(scope, target, line))
+        return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes the user's procedures and what is known of the user's tools."""
+        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id))
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes what the agent has of these, alone or with a user."""
+        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id))
+
+    async def _erase(self, scope: Scope, owner: ProcedureOwner) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
+            own = owned_by(clause, owner.namespace, owner.user_id, owner.agent_id)
+            pages = [page async for page in self._store.walk_pids(own)]
+            for page in pages:
+                owners = {owner_digest(scope.tenant, stored.procedure) for stored in await self._store.load_pids(scope, page) if stored}
+                counts[name] += await self._store.drop(page)
+                await self._store.drop_counters(sorted(owners))
+        return counts
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Deletes what was learned from the session, as a purge does."""
+        return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
+
+    async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
+        """Deletes what was learned from these sessions; of what callers stated only what the sessions added to it goes."""
+        counts: Counter[str] = Counter()
+        sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
+        for namespace, user_id, session_id in sorted(sessions, key=str):
+            clause = owned_by(procedures_of(scope, state=None), namespace, user_id, None)
+            pages = [page async for page in self._store.walk_pids(all_of(clause, tagged("s", [tag(session_id or "")])))]
+            for pid in [pid for page in pages for pid in page]:
+                counts["procedures"] += 1
+                if not dry_run:
+                    await self._forget_session(scope, pid, session_id or "")
+        return counts
+
+    async def _forget_session(self, scope: Scope, pid: str, session_id: str) -> None:
+        for _ in range(_ATTEMPTS):
+            stored = (await self._store.load_pids(scope, [pid]))[0]
+            if stored is None or stored.procedure.origin == "learned":
+                await self._store.drop([pid])
+                return
+            content = without_session(stored.content, session_id)
+            expected = stored.procedure.version
+            if await self._store.write(scope, content, Change("edit", "worker"), former=stored.content, expected=expected) is not None:
+                await self._store.forget_changes(pid)
+                return
+        await self._store.drop([pid])
+
+
+def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
+    """Whose a line becomes. Raises Forbidden for what is out of reach."""
+    owner = {
+        "user_id": target.user(line.user_id),
+        "namespace": target.namespace(line.namespace),
+        "agent_id": target.agent(line.agent_id),
+    }
+    if not within(scope, line.model_copy(update=owner)):
+        raise Forbidden("these credentials do not reach the namespace, user or agent of this procedure")
+    return owner

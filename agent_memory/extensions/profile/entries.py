@@ -1,0 +1,168 @@
+"""What a profile has of a memory: an entry, and by what it recurs. Pure: the same memory, evidence and zone make the same entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, tzinfo
+from hashlib import blake2b
+from typing import Any
+
+from agent_memory.extensions.profile.schema import is_lasting_name
+from agent_memory.extensions.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
+from agent_memory.features.memories.records import StoredEvidence, said_by_person
+from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.foundation.core.clock import calendar_day, stated_date
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at
+from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+
+# A profile shows so much of a text, and so many pieces of what it rests on.
+_TEXT_CHARS = 600
+_SHOWN_EVIDENCE = 5
+_EPOCH = date(1970, 1, 1)
+_FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedMemory:
+    """A current memory with what its hash and its evidence say of the times that it was said."""
+
+    mid: str
+    tenant: str
+    record: MemoryRecord
+    last_said: float | None = None
+    times: int = 1
+    outdated: bool = False
+    """The fact that rests on this message was superseded."""
+    evidence: Sequence[StoredEvidence] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileEntry:
+    """A memory in a profile."""
+
+    mid: str
+    groups: Sequence[str]
+    """By what it recurs: itself, and what it has in common with others."""
+    days: Sequence[int]
+    """The days (since 1970) on which it was said, ascending."""
+    rank: str | None
+    """Its place among those that stand for a group; None for what is too particular."""
+    lasting: bool
+    last: int
+    """When (s) it was last said."""
+    slot: str | None
+    shown: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def head(self) -> dict[str, Any]:
+        """What `profile_follow.lua` sorts it by."""
+        head: dict[str, Any] = {"g": list(self.groups), "d": list(self.days), "k": int(self.lasting), "l": self.last, "i": self.shown["id"]}
+        return head | ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
+
+    def json(self) -> str:
+        """What an answer is made of."""
+        return json.dumps(self.shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
+    """The entry of a memory; None for what belongs in no profile: what is nobody's or an agent's, a way of doing something, what waits in
+    quarantine, and of messages all but a person's own words about themselves (without `statements` all)."""
+    record = memory.record
+    if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
+        return None
+    is_message = record.memory_type is MemoryTypeEnum.MESSAGE
+    if is_message and not (statements and _tells(memory)):
+        return None
+    if not is_message and record.memory_type not in _FACTS:
+        return None
+    terms = recurring_terms(record.text)
+    last = max(record.created_at.timestamp(), memory.last_said or 0.0)
+    short = 2 <= len(terms) <= SHORT_TERMS
+    lasting = record.memory_type is not MemoryTypeEnum.EPISODIC and _lasts(record)
+    return ProfileEntry(
+        mid=memory.mid,
+        groups=[f"={memory.mid}", *(_group(pair) for pair in term_pairs(terms))],
+        days=_days(memory, zone),
+        rank=f"{len(terms)}{max(0, int(record.created_at.timestamp())):012d}" if short else None,
+        lasting=lasting,
+        last=int(last),
+        slot=record.slot,
+        shown=_shown(memory, last),
+    )
+
+
+def _group(pair: str) -> str:
+    return blake2b(pair.encode(), digest_size=6).hexdigest()
+
+
+def _tells(memory: FollowedMemory) -> bool:
+    record = memory.record
+    asked = bool(record.metadata.get(QUESTION))
+    if asked or memory.outdated or not said_by_person(record):
+        return False
+    return bool(record.metadata.get(ABOUT_USER)) or tells_of_speaker(record.text)
+
+
+def _lasts(record: MemoryRecord) -> bool:
+    names = [record.slot or "", record.category or "", *(record.topics or ())]
+    return any(is_lasting_name(name) for name in names) or is_lasting(record.text)
+
+
+def _said_by_owner(piece: Evidence) -> bool:
+    return piece.source not in ("assistant", "tool")
+
+
+def _days(memory: FollowedMemory, zone: tzinfo) -> list[int]:
+    record = memory.record
+    first = record.event_date or stated_date(record.metadata) or record.created_at
+    moments = [first, *(piece.at for piece in (*(record.evidence or ()), *memory.evidence) if piece.at and _said_by_owner(piece))]
+    return sorted({max(0, day_since_epoch(moment, zone)) for moment in moments})
+
+
+def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
+    record = memory.record
+    text = record.text if len(record.text) <= _TEXT_CHARS else record.text[: _TEXT_CHARS - 1] + "…"
+    since = record.valid_from or record.event_date or record.created_at
+    ends = ends_at(record)
+    body: dict[str, Any] = {
+        "id": record.id,
+        "text": text,
+        "type": record.memory_type.value,
+        "since": since.astimezone(UTC).isoformat(),
+        "last_said": datetime.fromtimestamp(last, UTC).isoformat(),
+        "times_said": memory.times,
+        "evidence": shown_evidence(memory),
+        "confidence": record.confidence if record.confidence is not None else trust_of(record, source_of(record)),
+    }
+    if record.event_date is not None:
+        body["event_date"] = record.event_date.astimezone(UTC).isoformat()
+    if record.slot:
+        body["slot"] = record.slot
+    if ends is not None:
+        body["ends"] = ends.timestamp()
+    if record.valid_from is not None:
+        body["begins"] = record.valid_from.timestamp()
+    return body
+
+
+def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
+    """The latest pieces of what it rests on, without the words."""
+    record = memory.record
+    own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
+    pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
+    shown = [
+        {
+            "session_id": piece.session_id,
+            "message_ids": sorted(piece.message_ids)[-5:],
+            "at": piece.at and piece.at.astimezone(UTC).isoformat(),
+        }
+        for piece in pieces[-_SHOWN_EVIDENCE:]
+    ]
+    return [{name: value for name, value in piece.items() if value} for piece in shown]
+
+
+def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
+    """The day (since 1970) of a moment."""
+    return (calendar_day(moment, zone) - _EPOCH).days

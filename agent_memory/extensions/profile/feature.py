@@ -1,0 +1,68 @@
+"""Profiles: what is stable and what is current about a user, kept equal to the memories that say so."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.history import ProfileHistory
+from agent_memory.extensions.profile.section import ProfileSection
+from agent_memory.extensions.profile.service import REBUILD, ProfileService
+from agent_memory.extensions.profile.store import ProfileStore
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.foundation.core.settings import Settings
+
+
+def open_profiles(foundation: Foundation, services: Services) -> None:
+    """Opens profiles."""
+    client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
+    store = ProfileStore(client, keys)
+    follower = ProfileFollower(store, services[RuleStore], services[MemoryScan], statements=statements)
+    history = ProfileHistory(client, keys, foundation.spec, services[MemoryStore])
+    service = ProfileService(store, follower, history, services[SearchService], services[OrderStore], statements=statements)
+    services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
+
+
+# How often what has been silent for too long is looked for.
+_LAPSE_MINUTES = 60.0
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _LAPSE_MINUTES if settings.longterm.enabled else None
+
+
+_DERIVED = "it is made of memories, and an import makes it again of those"
+
+FEATURE = Feature(
+    name="profile",
+    open=open_profiles,
+    routes=("agent_memory.extensions.profile.routes:router",),
+    examples="agent_memory.extensions.profile.examples:EXAMPLES",
+    keys=(
+        KeySpace(
+            "pf:<owner>", "hash", "a user's profile in a namespace: memories, groups, slots", "until it is erased", not_exported=_DERIVED
+        ),
+        KeySpace("pf:<owner>:g", "zset", "which memories say what recurs, and on which days", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:s", "zset", "what is static, by when (s) it ends to be", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:d", "zset", "what is dynamic, by when (s) it was last said", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:l", "zset", "slots, by when (s) their value was last said", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:r", "hash", "the profile in pages, as it is read, and its version", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:h", "list", "the latest moves of memories in it", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:b", "hash", "where memories stood before a rebuild", "until it is done, a day at most", not_exported=_DERIVED),
+        KeySpace("pfl", "zset", "profiles by when (s) the next entry falls back", "as the profiles", not_exported=_DERIVED),
+        KeySpace("pfo:<mid>", "string", "in whose profile a memory is", "as its entry there", not_exported=_DERIVED),
+        KeySpace("pfu:<user>", "hash", "a user's profiles, each with its namespace", "until they are erased", not_exported=_DERIVED),
+        KeySpace("pfx:<tenant>", "hash", "schemas of profiles, by namespace", "until deleted", personal=False),
+    ),
+    jobs={REBUILD: "agent_memory_worker.profile:rebuild_profile"},
+    schedule={"profile": PeriodicJob("agent_memory_worker.profile:note_lapses", _minutes)},
+    eraser=ProfileFollower,
+    follower=ProfileFollower,
+    guide=ProfileService,
+    section=ProfileSection,
+    tools=("agent_memory.extensions.profile.tools:TOOLS",),
+)

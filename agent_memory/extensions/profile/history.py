@@ -1,0 +1,105 @@
+"""The profile of another time, from the memories that were true then: by the rule of `lua/static_rule.lua`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+
+from redis.asyncio import Redis
+
+from agent_memory.extensions.profile.entries import FollowedMemory, ProfileEntry, day_since_epoch, entry_of
+from agent_memory.extensions.profile.recurrence import KEPT_SAYINGS, stable_until
+from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages
+from agent_memory.features.memories.records import StoredEvidence, StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
+from agent_memory.foundation.storage.search.queries import name_query, queue_search
+from agent_memory.foundation.storage.search.results import PAST, parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of
+
+MOST_READ = 2_000
+"""Of each index so many memories are looked at, the newest."""
+_LASTING = 1e12
+
+
+def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
+    """The profile that entries make, as `profile_follow.lua` keeps it ready, of the days up to `at`.
+
+    What stands in it as static until a time that is over by `at` is for the reader to show as dynamic, as with what is kept ready.
+    """
+    today = day_since_epoch(at, zone)
+    groups: dict[str, list[ProfileEntry]] = {}
+    for entry in entries:
+        for group in entry.groups:
+            groups.setdefault(group, []).append(entry)
+    until: dict[str, float] = {}
+    for group, members in groups.items():
+        tops = [entry for entry in members if entry.rank is not None or group.startswith("=")]
+        sayings = sorted(((day, entry.mid) for entry in members for day in entry.days if day <= today), reverse=True)[:KEPT_SAYINGS]
+        seconds = stable_until([day for day, _ in sayings])
+        if tops and seconds is not None:
+            top = min(tops, key=lambda entry: (entry.rank or "", entry.mid)).mid
+            until[top] = max(until.get(top, 0.0), float(seconds))
+    static = [
+        (_LASTING + entry.last if entry.lasting else until[entry.mid], entry) for entry in entries if entry.lasting or entry.mid in until
+    ]
+    shown = {entry.mid for _, entry in static}
+    dynamic = [(float(entry.last), entry) for entry in entries if entry.mid not in shown]
+    slots: dict[str, ProfileEntry] = {}
+    for entry in sorted(entries, key=lambda entry: (-entry.last, entry.mid), reverse=True):
+        if entry.slot is not None:
+            slots[entry.slot] = entry
+    first = sorted(slots.items(), key=lambda item: (item[1].last, tag(item[0])), reverse=True)
+    return ProfilePages(
+        [(score, entry.shown) for score, entry in sorted(static, key=lambda item: (item[0], item[1].mid), reverse=True)],
+        [(score, entry.shown) for score, entry in sorted(dynamic, key=lambda item: (item[0], item[1].mid), reverse=True)],
+        {slot: entry.shown for slot, entry in first},
+    )
+
+
+class ProfileHistory:
+    """Reads what was true of an owner at a time."""
+
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._indexes = (memory_index_name(keys), history_index_name(keys, spec))
+        self._store = store
+
+    async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
+        """The entries of the memories that were true at a time and said by then."""
+        clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
+        here, past = filters.in_time(at, None, False, datetime.now(UTC))
+
+        def find(pipe: Pipe) -> None:
+            for index, narrowed in zip(self._indexes, (here, past), strict=True):
+                queue_search(pipe, index, name_query(all_of(clause, narrowed or ""), 0, MOST_READ, sort_by=("c", "DESC")))
+
+        current, former = [parse_hits(reply) for reply in await read(self._client, find)]
+        names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
+        memories = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        mine = [memory for memory in memories if memory.record.namespace == owner.namespace and within(scope, memory.record)]
+        pieces = await self._evidence([memory.mid for memory in mine])
+        found = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
+        return [entry for entry in found if entry is not None]
+
+    async def _evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
+        replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
+        return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
+
+
+def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
+    said = [piece for piece in pieces if piece.at is not None and piece.at <= at]
+    last = max((piece.at.timestamp() for piece in said if piece.at is not None), default=None)
+    record = memory.record
+    if record.valid_to is not None and record.valid_to > at:
+        record = record.model_copy(update={"valid_to": None})
+    followed = FollowedMemory(memory.mid, owner.tenant, record, last, 1 + sum(piece.times or 1 for piece in said))
+    return replace(followed, evidence=said)

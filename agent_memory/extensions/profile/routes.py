@@ -1,0 +1,88 @@
+"""What is known of a user, in one call."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Body, Query, Response
+
+from agent_memory.extensions.profile.service import ProfileService
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
+
+router = operations("profile")
+
+Limit = Annotated[int, Query(ge=1, le=64, description="At most so many entries of each kind.")]
+
+
+@router.get("/v1/profile", operation_id="get_profile_v1_profile_get", response_model=Profile, responses=errors(400))
+async def get_profile(
+    services: ServicesDep,
+    scope: ScopeDep,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    q: Annotated[str | None, Query(description="Also search the user's memories for this.", max_length=10_000)] = None,
+    limit: Limit = 20,
+    as_of: Annotated[datetime | None, Query(description="The profile as it was at this time, with its zone; now when not given.")] = None,
+    timezone: TimezoneQuery = None,
+) -> Response:
+    """What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of slots.
+
+    What was said on three different days within fourteen is stable until nobody has said it for 180 days.
+    """
+    profile = await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of, timezone=timezone)
+    return ModelResponse(profile)
+
+
+@router.get("/v1/profile/moves", operation_id="list_profile_moves_v1_profile_moves_get", response_model=ProfileMoves, responses=errors(400))
+async def list_profile_moves(
+    services: ServicesDep,
+    scope: ScopeDep,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
+) -> Response:
+    """When memories came into a profile, became stable, fell back and went; the newest first."""
+    return ModelResponse(await services[ProfileService].read_moves(scope, user_id, namespace, limit))
+
+
+@router.post(
+    "/v1/profile/rebuild", operation_id="rebuild_profile_v1_profile_rebuild_post", response_model=AckResponse, responses=errors(400)
+)
+async def rebuild_profile(
+    services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
+) -> Response:
+    """Makes a profile anew from the memories, in the background. `X-Operation-Id` names the work.
+
+    A profile follows its memories by itself; this is for memories from before there were profiles, and for a new time zone.
+    """
+    mark = await services[ProfileService].order_rebuild(scope, user_id, namespace)
+    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
+
+
+@router.get("/v1/profile/schema", operation_id="get_profile_schema_v1_profile_schema_get", response_model=ProfileSchema, responses=errors())
+async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
+    """The topics and slots that profiles of a namespace show: its own, else the tenant's, else the default."""
+    return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
+
+
+@router.put(
+    "/v1/profile/schema", operation_id="put_profile_schema_v1_profile_schema_put", response_model=ProfileSchema, responses=errors(413, 415)
+)
+async def put_profile_schema(
+    services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
+) -> Response:
+    """Replaces the schema of a namespace, or (left out) of the tenant. Profiles show by it at once."""
+    return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
+
+
+@router.delete(
+    "/v1/profile/schema", operation_id="delete_profile_schema_v1_profile_schema_delete", response_model=AckResponse, responses=errors()
+)
+async def delete_profile_schema(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None) -> Response:
+    """Forgets the schema of a namespace or of the tenant; none there is no error."""
+    return ModelResponse(await services[ProfileService].delete_schema(scope, namespace))

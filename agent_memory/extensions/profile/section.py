@@ -1,0 +1,100 @@
+"""The profile in a memory prompt: what is stable and what is current about the user it is for. The same bytes while nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Any
+
+from agent_memory.extensions.profile.service import shown_lists
+from agent_memory.extensions.profile.store import PAGE, ProfileOwner, ProfileStore, parse_pages
+from agent_memory.foundation.core.clock import calendar_day
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
+
+_HEADING = part_heading("the user's profile")
+_STATIC, _DYNAMIC = "Lasting:", "Lately:"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReads:
+    """All steps of the section of one prompt."""
+
+    ask: PromptAsk
+    store: ProfileStore
+    owner: ProfileOwner
+    most: int
+    count: Callable[[str], int]
+    static: Sequence[str] = ()
+    dynamic: Sequence[str] = ()
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One read, of one page of each kind."""
+        self.store.queue_pages(pipe, self.owner, PAGE, slots=False)
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProfileReads:
+        """The entries of the reply as lines."""
+        pages = parse_pages(replies[0], PAGE, slots=False)
+        static, dynamic = shown_lists(pages, datetime.now(UTC), PAGE)
+        zone = self.ask.zone
+        return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
+
+    def fit_section(self, tokens: int | None) -> ProfileReads:
+        """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
+        left = self.most if tokens is None else min(self.most, tokens)
+        left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
+        static, left = fit_lines(self.static, left, self.count)
+        dynamic, _ = fit_lines(self.dynamic, left, self.count)
+        return replace(self, static=static, dynamic=dynamic)
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        text = self._text()
+        return self.count(text) if text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or nothing."""
+        text = self._text()
+        return SectionText(parts=[text]) if text else SectionText()
+
+    def _text(self) -> str:
+        parts = [[head, *lines] for head, lines in ((_STATIC, self.static), (_DYNAMIC, self.dynamic)) if lines]
+        return _HEADING + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
+
+
+def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
+    """Return an entry with the day of its event, else that on which it was last said."""
+    moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
+    return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
+
+
+def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
+    """The user, in a namespace, whom a prompt is for; None without one, for who does not reach them, and for who is limited to agents."""
+    scope, reader = ask.scope, ask.reader
+    if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):
+        return None
+    return ProfileOwner(scope.tenant, reader.namespace, reader.user_id)
+
+
+class ProfileSection:
+    """The profile of whom a prompt is for, where the request asks for it."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:
+        self._store = store
+        # The lines of a user's next prompt are those of the last one: 0.1 ms of its CPU.
+        self._count = lru_cache(maxsize=4096)(counter.count)
+
+    async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
+        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
+        wanted = ask.body.profile
+        owner = None if wanted is None else owner_of_prompt(ask)
+        if wanted is None or owner is None:
+            return None
+        return ProfileReads(ask, self._store, owner, wanted.tokens, self._count)

@@ -1,0 +1,86 @@
+"""What statements say of a person, by words alone: whether somebody speaks of themselves, of what lasts, and of what two of them have in
+common; fifteen languages, by their data files (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+from agent_memory.foundation.text.dates.relative import names_relative_time
+from agent_memory.foundation.text.languages.phrases import Language, Token, languages, tokens
+from agent_memory.foundation.text.terms import query_terms
+
+MOST_READ = 2_000
+"""Of a text so many characters are read."""
+MOST_TERMS = 7
+"""Of a statement so many terms are compared with others."""
+SHORT_TERMS = 4
+"""A statement of more terms says something particular: that its words recur makes it no habit."""
+# Sections of the data files.
+_PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
+
+
+def tells_of_speaker(text: str) -> bool:
+    """Whether a person's statement tells something of them: it names them ("I", "my"), or it is a note with a figure or a day ("Ran 5 km",
+    "trained at home today")."""
+    said = tokens(text[:MOST_READ])
+    if _holds(said, _PERSON):
+        return True
+    first = said[0].word if said else ""
+    return not _is_order(first) and (any(token.word[0].isdigit() for token in said) or names_relative_time(text[:MOST_READ]))
+
+
+def is_lasting(text: str) -> bool:
+    """Whether a statement is about what lasts: a name, an allergy, home, family, work, languages."""
+    return _holds(tokens(text[:MOST_READ]), _DURABLE)
+
+
+def recurring_terms(text: str) -> list[str]:
+    """The index terms by which a statement is compared with others, at most `MOST_TERMS`, in order.
+
+    None of a statement that denies something: it is no time more that it was said.
+    """
+    text = text[:MOST_READ]
+    if _holds(tokens(text), _NEGATED):
+        return []
+    passing = _passing_terms()
+    wanted = (term for term in query_terms(text, 4 * MOST_TERMS) if term not in passing and not term[0].isdigit())
+    return list(dict.fromkeys(wanted))[:MOST_TERMS]
+
+
+def term_pairs(terms: Iterable[str]) -> list[str]:
+    """What two statements have in common if they mean the same: pairs of terms."""
+    return [" ".join(pair) for pair in combinations(sorted(terms), 2)]
+
+
+@lru_cache(maxsize=8)
+def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
+    """The phrases of a section in each language, and how many words the longest has."""
+    forms: list[tuple[Language, frozenset[str], int]] = []
+    for language in languages().values():
+        phrases = list(language.phrases(section))
+        if phrases:
+            between = "" if language.blankless else " "
+            forms.append((language, frozenset(map(between.join, phrases)), max(map(len, phrases))))
+    return forms
+
+
+def _holds(said: Sequence[Token], section: str) -> bool:
+    words = [token.word for token in said]
+    for language, phrases, longest in _phrases(section):
+        between = "" if language.blankless else " "
+        for length in range(1, longest + 1):
+            if any(between.join(words[start : start + length]) in phrases for start in range(len(words) - length + 1)):
+                return True
+    return False
+
+
+def _is_order(word: str) -> bool:
+    return any(word in phrases for _, phrases, _ in _phrases(_ORDERS))
+
+
+@lru_cache(maxsize=1)
+def _passing_terms() -> frozenset[str]:
+    """Terms that say when, or how often, but not what."""
+    return frozenset(term for _, phrases, _ in _phrases(_PASSING) for phrase in phrases for term in query_terms(phrase, 8))

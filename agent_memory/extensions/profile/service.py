@@ -1,0 +1,165 @@
+"""Profiles as callers see them: read, made anew, their moves, and the schema of their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.history import ProfileHistory, classify
+from agent_memory.extensions.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
+from agent_memory.extensions.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
+from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages, ProfileStore
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.sessions.strategies import read_zone
+from agent_memory.foundation.api.principals import shared_place_of, writing
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
+from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
+
+REBUILD = "rebuild-profile"
+"""The name of the job, as it stands in Redis: make the profile of a `user_id` in a `namespace` anew."""
+_MOST_MOVES = 1000
+_HIDDEN = ("ends", "begins", "type")
+
+
+def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """What is static and what is dynamic at a time: what recurred and has been silent for too long is dynamic, what is over is neither."""
+    moment = now.timestamp()
+    static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
+    lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
+    recent = sorted((*pages.dynamic, *lapsed), key=lambda item: item[0], reverse=True) if lapsed else pages.dynamic
+    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment)][:limit]
+
+
+def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
+    return entry.get("begins", moment) <= moment < entry.get("ends", float("inf"))
+
+
+class ProfileService:
+    """Reads profiles. Who is limited to some agents has none: a profile is made of what belongs to the user alone."""
+
+    def __init__(
+        self,
+        store: ProfileStore,
+        follower: ProfileFollower,
+        history: ProfileHistory,
+        search: SearchService,
+        orders: OrderStore,
+        *,
+        statements: bool,
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._history = history
+        self._search = search
+        self._orders = orders
+        self._statements = statements
+
+    async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
+        """The slots of the namespace's own schema, or of the tenant's; none where there is none."""
+        schema = await self._store.load_schema(scope.tenant, namespace)
+        return () if schema is None else (slots_instruction(schema),)
+
+    async def read(
+        self,
+        scope: Scope,
+        user_id: str | None,
+        namespace: str | None,
+        *,
+        query: str | None = None,
+        limit: int = 20,
+        as_of: datetime | None = None,
+        timezone: str | None = None,
+    ) -> Profile:
+        """A user's profile: one round trip, and a search with `query`. With `as_of` or another zone than the user's it is made anew.
+
+        Raises BadInput without a user and for an unknown zone, and Forbidden.
+        """
+        owner = self.owner(scope, user_id, namespace)
+        zone = None if timezone is None else read_zone(timezone, where="query")
+        now = as_of or datetime.now(UTC)
+        if as_of is None and (zone is None or zone == await self._follower.zone_of(owner)):
+            pages, own = await self._store.read_profile(owner, limit)
+        else:
+            zone = zone or await self._follower.zone_of(owner)
+            entries = await self._history.entries_at(scope, owner, now, zone, statements=self._statements)
+            pages, own = classify(entries, now, zone), await self._store.load_schema(owner.tenant, owner.namespace)
+        static, dynamic = shown_lists(pages, now, limit)
+        profile = Profile(
+            user_id=owner.user_id,
+            namespace=owner.namespace,
+            static=_entries(static),
+            dynamic=_entries(dynamic),
+            slots=_by_topic(pages, own or DEFAULT_SCHEMA, now),
+            as_of=now,
+            version=pages.version,
+        )
+        if query:
+            profile.memories = await self._find(scope, owner, query, limit, as_of)
+        return profile
+
+    async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
+        """The latest moves of a profile. Raises as `read`."""
+        return ProfileMoves(moves=await self._store.read_moves(self.owner(scope, user_id, namespace), min(limit, _MOST_MOVES)))
+
+    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
+        """Orders that a profile be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        owner = self.owner(writing(scope), user_id, namespace)
+        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
+        await self._orders.place_orders(order)
+        return Mark(DueKind.ORDER, order.name)
+
+    async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
+        """The schema that holds in a namespace, or (None) in the tenant. Raises Forbidden."""
+        return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
+
+    async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
+        """Replaces the schema of a namespace or of the tenant; profiles show by it at once. Raises Forbidden."""
+        await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
+        return schema
+
+    async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
+        """Forgets a schema; none there is no error. Raises Forbidden."""
+        await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
+        return AckResponse(status="ok")
+
+    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> ProfileOwner:
+        """Whose profile a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        namespace, user_id = shared_place_of(scope, "profiles", namespace, user_id)
+        if not scope.reaches(namespace, user_id):
+            raise Forbidden("these credentials do not reach this profile", field="namespace")
+        if user_id is None:
+            raise BadInput("whose profile? name the user", field="user_id", where="query")
+        return ProfileOwner(scope.tenant, namespace, user_id)
+
+    def _place(self, scope: Scope, namespace: str | None) -> str | None:
+        """The namespace of a schema. What holds for the tenant is no business of who is limited to a part of it."""
+        if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
+            raise Forbidden("these credentials do not reach the schema of this namespace", field="namespace")
+        return namespace or None
+
+    async def _find(self, scope: Scope, owner: ProfileOwner, text: str, limit: int, as_of: datetime | None) -> list[dict[str, Any]]:
+        namespace = None if owner.namespace is None else Namespace(eq=owner.namespace)
+        request = SearchRequest(text=text, user_id=UserId(eq=owner.user_id), namespace=namespace, limit=limit, as_of=as_of)
+        found = await self._search.search(scope, request)
+        return [memory.model_dump(mode="json", exclude_none=True) for memory in found.memories]
+
+
+def _entries(shown: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
+    return [ProfileEntry.model_validate({name: value for name, value in entry.items() if name not in _HIDDEN}) for entry in shown]
+
+
+def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
+    """The values of slots where the schema has a place for them; of two slots for one place that said last stands there."""
+    topics, shown = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
+    for slot, entry in (pages.slots or {}).items():
+        place = topics.place_of(slot)
+        if place is not None and _is_true(entry, now.timestamp()) and place[1] not in shown.get(place[0], {}):
+            shown.setdefault(place[0], {})[place[1]] = _entries([entry])[0]
+    return shown

@@ -1,0 +1,84 @@
+"""When something happened: of a memory's own date, or of the time that its words name (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Literal, TypeAlias
+
+from agent_memory.extensions.profile.self_statements import MOST_READ
+from agent_memory.foundation.core.clock import calendar_day
+from agent_memory.foundation.text.dates.named_times import only_time
+from agent_memory_client.models import MemoryRecord
+
+Precision: TypeAlias = Literal["day", "week", "month", "year"]
+DatedBy: TypeAlias = Literal["event", "text", "said"]
+PRECISIONS: Sequence[Precision] = ("day", "week", "month", "year")
+"""From the finest on."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The days of an event, as its user counts them."""
+
+    first: date
+    last: date | None
+    """The last day, included; None while nothing says that it is over."""
+    precision: Precision
+    dated_by: DatedBy
+    at: datetime | None = None
+    """The moment, where the time of day is known."""
+
+
+def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
+    """The time of what a memory tells: its `event_date`, else its validity, else what its text names as of `said`.
+
+    None where none of them says it; with `said_counts` it then happened on the day that it was told.
+    """
+    named = time_of_text(record.text, said, zone)
+    if record.event_date is not None:
+        return _of_date(record, record.event_date, named, zone)
+    if record.valid_from is not None and record.valid_from != record.created_at:
+        return EventTime(calendar_day(record.valid_from, zone), _end(record, zone), "day", "event", _moment(record.valid_from, zone))
+    if named is not None:
+        return named
+    return EventTime(calendar_day(said, zone), calendar_day(said, zone), "day", "said") if said_counts else None
+
+
+def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
+    """Return the one time that a statement certainly names, in `zone` and as of the moment that it was said; None for none."""
+    named = only_time(text[:MOST_READ], said.astimezone(zone).date())
+    if named is None or named.relation not in ("on", "since"):
+        return None
+    return EventTime(named.first, named.last if named.relation == "on" else None, named.unit, "text")
+
+
+def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:
+    first = calendar_day(event, zone)
+    wider = named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None
+    if wider and named is not None:
+        # "In March 2024" is stored as its first day.
+        return EventTime(first, named.last, named.precision, "event")
+    last = _end(record, zone)
+    return EventTime(first, last if last is not None and last > first else first, "day", "event", _moment(event, zone))
+
+
+def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
+    """The last day of what a memory tells; None for what is not over, and for what another memory took the place of."""
+    if record.valid_to is None or record.superseded_by is not None:
+        return None
+    last = calendar_day(record.valid_to, zone)
+    begins_day = record.valid_to == _midnight_of(last, UTC) or record.valid_to == _midnight_of(last, zone)
+    first = calendar_day(record.event_date or record.valid_from or record.created_at, zone)
+    return max(last - timedelta(days=1) if begins_day else last, first)
+
+
+def _midnight_of(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time(), zone)
+
+
+def _moment(event: datetime, zone: tzinfo) -> datetime | None:
+    """The moment, unless it is the beginning of a day, which is how days are stored."""
+    midnights = (event.astimezone(where) for where in (zone, UTC))
+    return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

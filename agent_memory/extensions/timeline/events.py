@@ -1,0 +1,161 @@
+"""What a timeline has of a memory: its events. Pure: the same memory, evidence and zone make the same events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from agent_memory.extensions.profile.entries import FollowedMemory, shown_evidence
+from agent_memory.extensions.profile.self_statements import MOST_READ, tells_of_speaker
+from agent_memory.extensions.timeline.event_time import EventTime, event_time, time_of_text
+from agent_memory.extensions.timeline.periods import day_number, periods_of_event
+from agent_memory.features.memories.records import said_by_person
+from agent_memory.foundation.core.clock import stated_date
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.normalization import QUESTION
+from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+# A timeline shows so much of a text, and so many events of one message.
+_TEXT_CHARS = 600
+_MOST_OF_MESSAGE = 8
+# How often something was told weighs in a summary no further than so often.
+MOST_WEIGHED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An event as it is kept."""
+
+    name: str
+    """Its name among the events of its owner; those of one day stand in the order of these."""
+    time: EventTime
+    facets: tuple[str, ...]
+    """What it can be asked for by: topics and entities."""
+    shown: dict[str, Any] = field(default_factory=dict[str, Any])
+    until: float | None = None
+    """When (s) it is no longer shown."""
+
+    @property
+    def first(self) -> int:
+        """Its first day, in days since 1970."""
+        return day_number(self.time.first)
+
+    @property
+    def last(self) -> int | None:
+        """Its last day; None while it is open."""
+        return None if self.time.last is None else day_number(self.time.last)
+
+    def item(self, zone: tzinfo) -> dict[str, Any]:
+        """As `timeline_follow.lua` takes it; periods end in `zone`."""
+        periods = periods_of_event(self.time.first, self.time.precision, zone)
+        facets = [*self.facets, facet("precision", self.time.precision)]
+        item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
+        return item | ({} if self.last is None else {"e": self.last})
+
+    def json(self) -> str:
+        """What an answer is made of."""
+        hidden = {} if self.until is None else {"until": self.until}
+        return json.dumps(self.shown | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+    def _digest(self, periods: list[tuple[str, int]]) -> str:
+        """Of all that a summary is made of, and when it may be made: while it stays, so do the summaries."""
+        read = {name: self.shown.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
+        weight = min(self.shown.get("times_said", 1), MOST_WEIGHED)
+        return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def facet(kind: str, value: str) -> str:
+    """The name of a `topic`, an `entity` or a `precision`, whatever its case."""
+    return f"{kind[0]}{tag(value.casefold())}"
+
+
+def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
+    """The events of a memory, in the order in which it tells them.
+
+    None of what is nobody's or an agent's, waits in quarantine, or lost its place to another memory. Without `statements` messages have
+    none, since a model takes facts of them. `over`: the memory's time has passed; what it tells happened all the same.
+    """
+    record = memory.record
+    if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
+        return []
+    said = stated_date(record.metadata) or record.created_at
+    if record.memory_type is MemoryTypeEnum.MESSAGE and record.event_date is None:
+        return _told(memory, said, zone) if statements else []
+    if record.memory_type is MemoryTypeEnum.PROCEDURAL:
+        return []
+    episodic = record.memory_type is MemoryTypeEnum.EPISODIC
+    if not (episodic or record.event_date is not None or statements):
+        return []
+    if episodic or record.event_date is not None:
+        time = event_time(record, said, zone, said_counts=episodic)
+    else:
+        # Nobody who read it said whether it is an event: its words must name the time.
+        time = time_of_text(record.text, said, zone)
+    return [] if time is None else [_entry(memory, 0, record.text, time)]
+
+
+def _ended_by_itself(record: MemoryRecord) -> bool:
+    return (
+        record.superseded_by is None and record.valid_to is not None and (record.expires_at is None or record.expires_at > record.valid_to)
+    )
+
+
+def _told(memory: FollowedMemory, said: datetime, zone: tzinfo) -> list[TimelineEntry]:
+    """The dated sentences of a message that a person said."""
+    record = memory.record
+    if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
+        return []
+    entries: list[TimelineEntry] = []
+    for sentence in split_sentences(record.text[:MOST_READ]):
+        asks = sentence.rstrip().endswith(("?", "？")) or is_bare_question(sentence)
+        time = None if asks or not tells_of_speaker(sentence) else time_of_text(sentence, said, zone)
+        if time is not None:
+            entries.append(_entry(memory, len(entries), sentence, time))
+        if len(entries) == _MOST_OF_MESSAGE:
+            break
+    return entries
+
+
+def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> TimelineEntry:
+    record = memory.record
+    order = max(0, int((time.at or record.created_at).timestamp()))
+    topics, entities = list(dict.fromkeys(record.topics or ())), list(dict.fromkeys(record.entities or ()))
+    facets = [facet(kind, value) for kind, values in (("topic", topics), ("entity", entities)) for value in values]
+    last_said = max(record.created_at.timestamp(), memory.last_said or 0.0)
+    shown: dict[str, Any] = {
+        "id": record.id,
+        "text": text if len(text) <= _TEXT_CHARS else text[: _TEXT_CHARS - 1] + "…",
+        "start": time.first.isoformat(),
+        "end": None if time.last is None else time.last.isoformat(),
+        "precision": time.precision,
+        "dated_by": time.dated_by,
+        "at": None if time.at is None else time.at.isoformat(),
+        "who": _who(record),
+        "topics": topics,
+        "entities": entities,
+        "times_said": memory.times,
+        "last_said": datetime.fromtimestamp(last_said, UTC).isoformat(),
+        "evidence": shown_evidence(memory),
+    }
+    return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), shown, _until(record))
+
+
+def _who(record: MemoryRecord) -> str | None:
+    """The speaker, where the message or the evidence names one; else the user."""
+    name = record.metadata.get("name")
+    if isinstance(name, str) and name:
+        return name
+    roles = [piece.role for piece in record.evidence or () if piece.role not in (None, "user", "assistant", "system", "tool")]
+    return roles[0] if roles else record.user_id
+
+
+def _until(record: MemoryRecord) -> float | None:
+    """When an event is shown no longer: its memory expires, or another takes its place."""
+    ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
+    moments = [moment.timestamp() for moment in ends if moment is not None]
+    return min(moments, default=None)

@@ -1,0 +1,69 @@
+"""Timelines: what happened to a user and when, kept equal to the memories that tell it."""
+
+from __future__ import annotations
+
+from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.history import TimelineHistory
+from agent_memory.extensions.timeline.section import TimelineSection
+from agent_memory.extensions.timeline.service import REBUILD, SUMMARIZE, TimelineService
+from agent_memory.extensions.timeline.store import TimelineStore
+from agent_memory.extensions.timeline.summaries.store import SummaryStore
+from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.learned_context import ContextLimits
+
+# What is over is summarized so soon.
+_SUMMARIES_MINUTES = 5.0
+
+
+def open_timelines(foundation: Foundation, services: Services) -> None:
+    """Opens timelines."""
+    client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
+    store = TimelineStore(client, keys)
+    history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
+    follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
+    service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
+    summaries = SummaryStore(client, keys)
+    limits = services[ContextLimits] if foundation.extracts else None
+    summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
+    services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _SUMMARIES_MINUTES if settings.longterm.enabled else None
+
+
+_DERIVED = "it is made of memories, and an import makes it again of those"
+
+FEATURE = Feature(
+    name="timeline",
+    open=open_timelines,
+    routes=("agent_memory.extensions.timeline.routes:router",),
+    examples="agent_memory.extensions.timeline.examples:EXAMPLES",
+    keys=(
+        KeySpace("tl:<owner>", "hash", "a user's events in a namespace, by memory", "until erased", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:b", "zset", "the events by first day; also of a topic or entity", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:e", "zset", "those of several days by last day, likewise", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:s", "hash", "the summaries of its days, weeks and months", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:p", "zset", "those that wait for theirs, by when (s) due", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tlp", "zset", "the timelines with such, by the earliest (s)", "until their summaries are made", personal=False),
+        KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
+        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
+    ),
+    jobs={
+        REBUILD: "agent_memory_worker.timeline:rebuild_timeline",
+        SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
+    },
+    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
+    eraser=TimelineFollower,
+    follower=TimelineFollower,
+    section=TimelineSection,
+    tools=("agent_memory.extensions.timeline.tools:TOOLS",),
+)

@@ -1,0 +1,108 @@
+"""The timeline of another time, from the memories that held or were known then."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, tzinfo
+from typing import Any
+
+from redis.asyncio import Redis
+from redisvl.query.filter import Num
+
+from agent_memory.extensions.profile.entries import FollowedMemory
+from agent_memory.extensions.timeline.events import TimelineEntry, events_of
+from agent_memory.extensions.timeline.store import EventRange, TimelineOwner
+from agent_memory.features.memories.records import StoredEvidence, StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
+from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
+from agent_memory.foundation.storage.search.results import PAST, parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
+
+MOST_READ = 2_000
+"""Of each index so many memories are looked at, the newest."""
+_PAGE = 1_000
+
+
+class TimelineHistory:
+    """Reads what a timeline was made of at a time, and which of its memories are over."""
+
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._indexes = (memory_index_name(keys), history_index_name(keys, spec))
+        self._store = store
+
+    async def entries_at(
+        self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
+    ) -> list[TimelineEntry]:
+        """The events of what was said by `as_of` and held then, by what was known at `known_at` (None: by what is known now)."""
+        at = as_of or known_at
+        assert at is not None
+        clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), Num("c") <= at.timestamp())
+        if known_at is not None:
+            clause = all_of(clause, filters.in_time(None, known_at, True, known_at)[0])
+
+        def find(pipe: Pipe) -> None:
+            for index in self._indexes:
+                queue_search(pipe, index, name_query(clause, 0, MOST_READ, sort_by=("c", "DESC")))
+
+        current, former = [parse_hits(reply) for reply in await read(self._client, find)]
+        names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
+        memories = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        mine = [memory for memory in memories if memory.record.namespace == owner.namespace and _holds(memory, at, known_at)]
+        pieces = await self._evidence([memory.mid for memory in mine])
+        entries: list[TimelineEntry] = []
+        for memory in mine:
+            if within(scope, memory.record):
+                entries += events_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements)
+        return entries
+
+    async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
+        """The names of an owner's memories whose time is over, in pages; versions that are no longer current are none."""
+        clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
+        for start in range(0, 1_000_000, _PAGE):
+            names = (await search(self._client, self._indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
+            mids = [name.removeprefix(PAST) for name in names]
+            memories = await self._store.find_by_mids(scope, [mid for mid in mids if "." not in mid])
+            yield [memory.mid for memory in memories if memory is not None and memory.record.namespace == owner.namespace]
+            if len(names) < _PAGE:
+                return
+
+    async def _evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
+        replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
+        return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
+
+
+def page_of(entries: Sequence[TimelineEntry], asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
+    """What `TimelineStore.read_events` answers of a timeline that these entries make."""
+    meant = [
+        entry
+        for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
+        if (asked.high is None or entry.first <= asked.high)
+        and (asked.low is None or entry.last is None or entry.last >= asked.low)
+        and set(asked.facets) <= set(entry.facets)
+    ]
+    return len(meant), [entry.shown for entry in meant[asked.offset : asked.offset + asked.limit]]
+
+
+def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> bool:
+    """Whether a version is the one that is meant, and neither superseded nor expired by then."""
+    record = memory.record
+    if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
+        return False
+    superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at
+    return not superseded and (record.expires_at is None or record.expires_at > at)
+
+
+def _as_of(owner: TimelineOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
+    said = [piece for piece in pieces if piece.at is not None and piece.at <= at]
+    last = max((piece.at.timestamp() for piece in said if piece.at is not None), default=None)
+    times = 1 + sum(piece.times or 1 for piece in said)
+    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, False, said)

@@ -1,0 +1,99 @@
+"""Days, weeks and months: their names and ends, and groups of events by them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import NamedTuple
+
+from agent_memory.extensions.timeline.event_time import PRECISIONS, Precision
+from agent_memory_client.models.features.timeline import Granularity, PeriodState, PeriodSummary, TimelineEvent, TimelinePeriod
+
+UNITS: Sequence[Granularity] = ("day", "week", "month")
+"""What has summaries, the shortest first."""
+_EPOCH = date(1970, 1, 1)
+
+
+class Period(NamedTuple):
+    """A calendar day, ISO week, month or year, its last day included."""
+
+    start: date
+    end: date
+    name: str
+
+
+class SummaryState(NamedTuple):
+    """How it is with the summary of a period: what an answer says of it."""
+
+    state: PeriodState | None = None
+    summary: PeriodSummary | None = None
+
+
+def period_of(day: date, unit: str) -> Period:
+    """The `day`, `week`, `month` or `year` that a day is in. Raises KeyError for another unit."""
+    year, week, weekday = day.isocalendar()
+    monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
+    sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
+    first = day.replace(day=1)
+    last = date(day.year, 12, 31) if day.month == 12 else day.replace(month=day.month + 1, day=1) - timedelta(days=1)
+    return {
+        "day": Period(day, day, day.isoformat()),
+        "week": Period(monday, sunday, f"{year:04d}-W{week:02d}"),
+        "month": Period(first, last, f"{day:%Y-%m}"),
+        "year": Period(date(day.year, 1, 1), date(day.year, 12, 31), f"{day:%Y}"),
+    }[unit]
+
+
+def day_number(day: date) -> int:
+    """A day in days since 1970."""
+    return (day - _EPOCH).days
+
+
+def day_of(number: int) -> date:
+    """The day of a number of days since 1970. Raises OverflowError for one that no calendar has."""
+    return _EPOCH + timedelta(days=number)
+
+
+def period_key(period: Period, unit: str) -> str:
+    """The name of a day, week or month in keys: its unit's letter and the number of its first day."""
+    return f"{unit[0]}{day_number(period.start)}"
+
+
+def period_of_key(key: str) -> tuple[Period, Granularity]:
+    """The period that `period_key` named, and its unit. Raises ValueError for another word."""
+    for unit in UNITS:
+        if key[:1] == unit[0]:
+            return period_of(day_of(int(key[1:])), unit), unit
+    raise ValueError(f"{key[:20]!r} names no period")
+
+
+def closing_time(period: Period, zone: tzinfo) -> int:
+    """When a period is over (s): the midnight behind its last day in `zone`."""
+    if not 1900 <= period.end.year < 9999:
+        zone = UTC  # Their zones are none that anybody knew.
+    offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
+    return (day_number(period.end) + 1) * 86_400 - int(offset.total_seconds())
+
+
+def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
+    """The day, week and month in which an event begins, as far as its time is known so exactly: their names in keys, and when they are
+    over (s)."""
+    periods = [(unit, period_of(first, unit)) for unit in UNITS if PRECISIONS.index(unit) >= PRECISIONS.index(precision)]
+    return [(period_key(period, unit), closing_time(period, zone)) for unit, period in periods]
+
+
+def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
+    """The events by the period in which they begin, in order; what is known less exactly stands in the longer period that is known.
+
+    `summaries` are by the names of periods in keys.
+    """
+    periods: dict[Period, TimelinePeriod] = {}
+    for event in events:
+        unit = max(granularity, event.precision, key=PRECISIONS.index)
+        period = period_of(event.start, unit)
+        if period not in periods:
+            state = summaries.get(period_key(period, unit)) or SummaryState()
+            periods[period] = TimelinePeriod(name=period.name, start=period.start, end=period.end, summary=state.summary, state=state.state)
+        group = periods[period]
+        group.events.append(event)
+    return [group for _, group in sorted(periods.items())]

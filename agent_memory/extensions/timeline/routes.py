@@ -1,0 +1,62 @@
+"""What happened to a user, by days."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from agent_memory.extensions.timeline.service import TimelineService
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.timeline import MAX_EVENTS, Granularity, Timeline, TimelineQuery
+
+router = operations("timeline")
+
+AsOf = Annotated[datetime | None, Query(description="The timeline as it was at this time, with its zone; now when not given.")]
+KnownAt = Annotated[datetime | None, Query(description="By what the server knew at this time, with its zone; now when not given.")]
+
+
+@router.get("/v1/timeline", operation_id="get_timeline_v1_timeline_get", response_model=Timeline, responses=errors(400))
+async def get_timeline(
+    services: ServicesDep,
+    scope: ScopeDep,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    from_: Annotated[date | None, Query(alias="from", description="The first day, such as 2024-03-01.")] = None,
+    to: Annotated[date | None, Query(description="The last day, included.")] = None,
+    topic: Annotated[str | None, Query(description="Only what is about this topic.", max_length=512)] = None,
+    entity: Annotated[str | None, Query(description="Only what names this person, place or thing.", max_length=512)] = None,
+    granularity: Annotated[Granularity | None, Query(description="Group the events by `day`, `week` or `month`.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="At most so many events.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out so many of the first.")] = 0,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    timezone: TimezoneQuery = None,
+) -> Response:
+    """What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
+
+    An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the user's.
+    """
+    days = {"from": from_, "to": to}
+    narrowed = {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
+    whose = {"user_id": user_id, "namespace": namespace, "as_of": as_of, "known_at": known_at, "timezone": timezone}
+    query = TimelineQuery.model_validate(days | narrowed | whose)
+    return ModelResponse(await services[TimelineService].read(scope, query))
+
+
+@router.post(
+    "/v1/timeline/rebuild", operation_id="rebuild_timeline_v1_timeline_rebuild_post", response_model=AckResponse, responses=errors(400)
+)
+async def rebuild_timeline(
+    services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
+) -> Response:
+    """Makes a timeline anew from the memories, in the background. `X-Operation-Id` names the work.
+
+    A timeline follows its memories by itself; this is for memories from before there were timelines, and for a new time zone.
+    """
+    mark = await services[TimelineService].order_rebuild(scope, user_id, namespace)
+    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))

@@ -1,0 +1,123 @@
+"""The timeline in a memory prompt: what happened in the time that the query names, else in the latest days, weeks and months that are over.
+
+The same bytes while nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from agent_memory.extensions.profile.section import owner_of_prompt
+from agent_memory.extensions.timeline.periods import day_number
+from agent_memory.extensions.timeline.prompt_days import (
+    NamedDays,
+    days_of_span,
+    events_in_zone,
+    lines_of_days,
+    lines_of_latest,
+    periods_within,
+)
+from agent_memory.extensions.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.text.dates.asked_time import asked_time
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
+from agent_memory_client.models import SearchRequest
+
+TIMELINE_HEADING = part_heading("what happened to the user, by days")
+# So many characters of a query are read for a time.
+_MOST_READ = 8_192
+
+
+class _Question(NamedTuple):
+    """What a prompt asks, and when."""
+
+    text: str
+    now: datetime
+
+    def days(self, zone: tzinfo) -> NamedDays | None:
+        """Return the days that it asks about in a zone; None where it asks about none."""
+        span = asked_time(self.text, self.now, zone)
+        return None if span is None else days_of_span(span, zone)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineReads:
+    """All steps of the section of one prompt."""
+
+    ask: PromptAsk
+    store: TimelineStore
+    owner: TimelineOwner
+    most: int
+    count: Callable[[str], int]
+    question: _Question
+    lines: Sequence[tuple[str, str]] = ()
+    """What can be shown, the most important first, each with the day by which it is ordered."""
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One read. Days are asked for as UTC has them and one more on either side: the prompt's zone comes with the replies."""
+        named = self.question.days(UTC)
+        low = None if named is None or named.first is None else named.first - 1
+        last = day_number(self.question.now.date()) if named is None else named.last
+        periods = [] if named is None else periods_within(named, margin=1)
+        self.store.queue_prompt(pipe, self.owner, PromptRange(low, None if last is None else last + 1, named is not None, periods))
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
+        """The events and summaries of the reply as lines."""
+        shown = parse_prompt_reply(replies[0], self.question.now.timestamp())
+        if shown is None:
+            return self
+        named = self.question.days(self.ask.zone)
+        if named is None:
+            return replace(self, lines=lines_of_latest(shown.summaries))
+        events = events_in_zone(shown.events, self.ask.zone)
+        return replace(self, lines=lines_of_days(named, events, shown.summaries))
+
+    def fit_section(self, tokens: int | None) -> TimelineReads:
+        """As many lines as fit into the tokens asked for, and into `tokens`."""
+        left = self.most if tokens is None else min(self.most, tokens)
+        left -= self.count(TIMELINE_HEADING + DATA_NOTE)
+        lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
+        return replace(self, lines=lines)
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        text = self._text()
+        return self.count(text) if text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message in the order of days, or nothing."""
+        text = self._text()
+        return SectionText(parts=[text]) if text else SectionText()
+
+    def _text(self) -> str:
+        return TIMELINE_HEADING + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
+
+
+class TimelineSection:
+    """The timeline of whom a prompt is for, where the request asks for it."""
+
+    kind = SectionKind.RECALLED
+
+    def __init__(self, store: TimelineStore, counter: TokenCounter) -> None:
+        self._store = store
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> TimelineReads | None:
+        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
+        wanted = ask.body.timeline
+        owner = None if wanted is None else owner_of_prompt(ask)
+        if wanted is None or owner is None:
+            return None
+        return TimelineReads(ask, self._store, owner, wanted.tokens, self._counter.count, _question(ask))
+
+
+def _question(ask: PromptAsk) -> _Question:
+    """Read as a search of the same prompt reads it."""
+    search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
+    return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

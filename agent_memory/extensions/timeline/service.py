@@ -1,0 +1,97 @@
+"""Timelines as callers see them: read, and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.extensions.timeline.events import facet
+from agent_memory.extensions.timeline.follower import TimelineFollower
+from agent_memory.extensions.timeline.history import TimelineHistory, page_of
+from agent_memory.extensions.timeline.periods import day_number, group_events
+from agent_memory.extensions.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.sessions.strategies import read_zone
+from agent_memory.foundation.api.principals import shared_place_of, writing
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
+
+REBUILD = "rebuild-timeline"
+"""The name of the job, as it stands in Redis: make the timeline of a `user_id` in a `namespace` anew."""
+
+SUMMARIZE = "summarize-periods"
+"""The name of the job: make the summaries of a `timeline` (its name in keys) that wait."""
+
+
+class TimelineService:
+    """Reads timelines. Who is limited to some agents has none: a timeline is made of what belongs to the user alone."""
+
+    def __init__(
+        self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: OrderStore, *, statements: bool
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._history = history
+        self._orders = orders
+        self._statements = statements
+
+    async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
+        """A user's events in order: one round trip for those of now, in days of the user's zone.
+
+        Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
+        """
+        owner = self.owner(scope, query.user_id, query.namespace)
+        asked, now = _range(query), datetime.now(UTC)
+        at = query.as_of or query.known_at
+        zone = None if query.timezone is None else read_zone(query.timezone, where="query")
+        if at is None and (zone is None or zone == await self._follower.zone_of(owner)):
+            total, shown, summaries = await self._store.read_events(owner, asked)
+        else:
+            zone = zone or await self._follower.zone_of(owner)
+            as_of = now if at is None else query.as_of
+            entries = await self._history.entries_at(scope, owner, zone, as_of, query.known_at, statements=self._statements)
+            (total, shown), summaries = page_of(entries, asked), {}
+        events = _events(shown, (at or now).timestamp())
+        periods = None if query.granularity is None else group_events(events, query.granularity, summaries)
+        return Timeline(
+            user_id=owner.user_id,
+            namespace=owner.namespace,
+            total=total,
+            events=events if periods is None else [],
+            periods=periods,
+            as_of=at or now,
+        )
+
+    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
+        """Orders that a timeline be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        owner = self.owner(writing(scope), user_id, namespace)
+        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
+        await self._orders.place_orders(order)
+        return Mark(DueKind.ORDER, order.name)
+
+    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> TimelineOwner:
+        """Whose timeline a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        namespace, user_id = shared_place_of(scope, "timelines", namespace, user_id)
+        if not scope.reaches(namespace, user_id):
+            raise Forbidden("these credentials do not reach this timeline", field="namespace")
+        if user_id is None:
+            raise BadInput("whose timeline? name the user", field="user_id", where="query")
+        return TimelineOwner(scope.tenant, namespace, user_id)
+
+
+def _range(query: TimelineQuery) -> EventRange:
+    if query.from_ is not None and query.to is not None and query.from_ > query.to:
+        raise BadInput("`from` must not be after `to`", field="from", where="query")
+    facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
+    low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
+    # A summary tells of all that happened, not of a topic alone.
+    return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
+
+
+def _events(shown: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
+    """What is still shown at a moment: an event leaves at once when its memory expires, however late a worker takes it out."""
+    return [TimelineEvent.model_validate(event) for event in shown if event.get("until", float("inf")) > moment]

@@ -1,0 +1,211 @@
+"""Timelines in Redis: brought up to date by one script, read by another in one round trip."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from agent_memory.extensions.profile.entries import FollowedMemory
+from agent_memory.extensions.profile.store import ProfileOwner
+from agent_memory.extensions.timeline.events import TimelineEntry
+from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.periods import SummaryState
+from agent_memory.features.memories.records import StoredEvidence, decode_memory
+from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.foundation.storage.lua_files import load
+from agent_memory.foundation.storage.scripts import Script
+from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
+
+TimelineOwner = ProfileOwner
+"""Whose timeline it is: exactly this user in exactly this namespace (None: in none)."""
+# A prompt looks at so many events.
+_MOST_IN_PROMPT = 48
+_PROMPT = load("timeline/timeline_prompt")
+_STATE = ("t", "j", "n", "ls", "ts", "nt")
+
+
+class ReadMemory(NamedTuple):
+    """A memory as the follower read it; `state` is what its script insists on. `memory` is None for what is gone."""
+
+    mid: str
+    state: Sequence[str]
+    memory: FollowedMemory | None = None
+    over: bool = False
+    """Its time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a timeline is to have of a memory: nothing without an owner."""
+
+    mid: str
+    state: Sequence[str]
+    owner: TimelineOwner | None = None
+    entries: Sequence[TimelineEntry] = ()
+    zone: tzinfo = UTC
+
+    def item(self) -> dict[str, Any]:
+        """As the script takes it."""
+        item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
+        if self.owner is not None and self.entries:
+            item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
+            item["identity"] = json.dumps([*self.owner, str(self.zone)], ensure_ascii=False, separators=(",", ":"))
+            item["events"] = [entry.item(self.zone) for entry in self.entries]
+        return item
+
+
+@dataclass(frozen=True, slots=True)
+class EventRange:
+    """Which events of a timeline are meant: those of some days (None: from the first, to the last), by topic and entity, and a page."""
+
+    low: int | None = None
+    high: int | None = None
+    facets: Sequence[str] = ()
+    offset: int = 0
+    limit: int = 100
+    unit: Granularity | None = None
+    """Reads the summaries of the periods of this unit, too."""
+
+
+class PromptRange(NamedTuple):
+    """What a prompt reads of a timeline: days (since 1970; None: from the first, to the last), whether their events, and the summaries of
+    these periods beside those of the latest events."""
+
+    low: int | None
+    high: int | None
+    events: bool
+    periods: Sequence[str]
+
+
+class PromptEvents(NamedTuple):
+    """What a prompt may show of a timeline: events, and summaries by the names of their periods in keys."""
+
+    events: Sequence[dict[str, Any]]
+    summaries: dict[str, dict[str, Any]]
+
+
+class TimelineStore:
+    """All reads and writes of timelines."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._timeline_keys = TimelineKeys(keys.root)
+        self._follow = Script(client, "timeline/timeline_follow")
+        self._clear = Script(client, "timeline/timeline_clear")
+        self._read = Script(client, "timeline/timeline_read")
+
+    async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
+        """The memories of these names as they are now, also those whose time is over; one round trip."""
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), _STATE)
+                pipe.hmget(self._keys.history(mid), _STATE)
+                pipe.hgetall(self._keys.evidence(mid))
+
+        replies = await read(self._client, build) if mids else []
+        return [_read_memory(mid, *replies[3 * index : 3 * index + 3]) for index, mid in enumerate(mids)]
+
+    async def follow(self, followed: Sequence[Followed]) -> list[bool]:
+        """Brings timelines up to date; False for each memory that has changed since it was read: nothing was done about it."""
+        if not followed:
+            return []
+        items = [item.item() for item in followed]
+        reply = await self._follow(any=self._keys.config, root=self._keys.root, stamp=made_id(), items=items)
+        return [bool(done) for done in reply]
+
+    async def clear(self, owner: str, user_key: str) -> int:
+        """Deletes a timeline; returns of how many memories it was."""
+        return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
+
+    async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
+        """How many events are meant, a page of them in the order of their days, and the summaries of their periods; one round trip."""
+        series, other = [*asked.facets, "", ""][:2]
+        total, rows, periods = await self._read(
+            any=self._keys.config,
+            root=self._keys.root,
+            owner=owner.name,
+            low="-inf" if asked.low is None else asked.low,
+            high="+inf" if asked.high is None else asked.high,
+            series=series,
+            other=other,
+            unit=asked.unit or "",
+            offset=asked.offset,
+            limit=asked.limit,
+        )
+        now = datetime.now(UTC).timestamp()
+        states = {key.decode(): summary_state(value, mark, now) for key, value, mark in zip(*[iter(periods)] * 3, strict=True)}
+        return int(total), [json.loads(row) for row in rows], states
+
+    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, asked: PromptRange) -> None:
+        """Puts the reading for a prompt on a pipeline: one reply, which `parse_prompt_reply` reads."""
+        call = _PROMPT.read_only(
+            any=self._keys.config,
+            root=self._keys.root,
+            owner=owner.name,
+            low="-inf" if asked.low is None else asked.low,
+            high="+inf" if asked.high is None else asked.high,
+            events=asked.events,
+            periods=list(asked.periods),
+            most=_MOST_IN_PROMPT,
+        )
+        pipe.execute_command(*call)
+
+    async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
+        """The timelines (their names in keys) of a user, each with its namespace."""
+        key = self._timeline_keys.of_user(digest("profiles", tenant, user_id))
+        (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
+        return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
+
+
+def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
+    """A summary as it is kept; None where there is none, or what it was made of is no longer shown."""
+    summary: dict[str, Any] | None = json.loads(stored) if stored else None
+    return None if summary is None or summary.get("until", float("inf")) <= now else summary
+
+
+def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
+    """What an answer says of a period: its summary, or that it is not over yet, or waits to be made."""
+    summary = live_summary(stored, now)
+    if summary is not None:
+        return SummaryState("current", PeriodSummary.model_validate(summary))
+    ends = mark.rpartition(b" ")[2]
+    return SummaryState("open" if ends and float(ends) > now else "pending")
+
+
+def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
+    """What `queue_prompt` brought, as far as it is shown at a moment (s); None without a timeline."""
+    identity, events, stored = reply
+    if not identity:
+        return None
+    shown = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
+    pairs = zip(stored[::2], stored[1::2], strict=True)
+    live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
+    return PromptEvents(shown, live)
+
+
+def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
+    over = current[1] is None
+    owner, raw, *known = former if over else current
+    if owner is None or raw is None or known[0] is None:
+        return ReadMemory(mid, ())
+    state = [*((value or b"").decode() for value in known), str(len(evidence)), "over" if over else ""]
+    _, last, times, outdated = known
+    memory = FollowedMemory(
+        mid,
+        untag(owner.decode()),
+        decode_memory(raw),
+        None if last is None else float(last),
+        1 if times is None else int(times),
+        outdated is not None,
+        [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())],
+    )
+    return ReadMemory(mid, state, memory, over)

@@ -1,0 +1,70 @@
+"""The summary of a period without a model: its weightiest events, each on a line with its days and who told it (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from agent_memory.extensions.timeline.event_time import PRECISIONS
+from agent_memory.extensions.timeline.events import MOST_WEIGHED
+from agent_memory.extensions.timeline.periods import period_of
+
+_MOST_LINES = {"day": 6, "week": 10, "month": 16}
+_LINE_CHARS = 240
+_DATED = ("event", "text", "said")
+_DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """An event in a line: "2024-03-03: I flew to Rome (said by ada)"."""
+    text = " ".join(event["text"].split())
+    short = text if len(text) <= _LINE_CHARS else text[: _LINE_CHARS - 1] + "…"
+    who = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
+    return f"{shown_days(event)}: {short}{who}"
+
+
+def shown_days(event: dict[str, Any]) -> str:
+    """The days of an event as it names them: a day, "2024-03", "2024-03-01 to 2024-03-05", or "since 2020-01-01"."""
+    start, end = event["start"], event["end"]
+    if end is None:
+        return f"since {start}"
+    precision = event.get("precision", "day")
+    if precision != "day":
+        period = period_of(date.fromisoformat(start), precision)
+        if (period.start.isoformat(), period.end.isoformat()) == (start, end):
+            return period.name
+    return start if start == end else f"{start} to {end}"
+
+
+def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Events, first what was told often, then what is dated most surely and most exactly."""
+    return sorted(
+        events,
+        key=lambda event: (
+            -min(event["times_said"], MOST_WEIGHED),
+            _DATED.index(event["dated_by"]),
+            PRECISIONS.index(event["precision"]),
+            event["start"],
+        ),
+    )
+
+
+def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
+    """The weightiest events of a period in the order of their days.
+
+    `days` are the summaries of its days, each with the day's name: of each the first lines count before all second ones.
+    """
+    ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
+    texts = [(name, _lines(name, text)) for name, text in days]
+    for rank in range(max((len(lines) for _, lines in texts), default=0)):
+        ranked += [(name, lines[rank]) for name, lines in texts if rank < len(lines)]
+    shown = sorted(enumerate(ranked[: _MOST_LINES[unit]]), key=lambda item: (item[1][0], item[0]))
+    return "\n".join(line for _, (_, line) in shown)
+
+
+def _lines(name: str, text: str) -> list[str]:
+    """Those of a day's summary; one that a model wrote has no day in front."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

@@ -1,0 +1,119 @@
+"""Makes the summaries of days, weeks and months that are over: by the language model, or without one from the weightiest events."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.extensions.timeline.periods import period_of_key
+from agent_memory.extensions.timeline.summaries.digest import digest_of, weightiest
+from agent_memory.extensions.timeline.summaries.prompts import PeriodAnswer, event_lines, summarize_period
+from agent_memory.extensions.timeline.summaries.store import PeriodInputs, SummaryStore
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.tokens import TokenCounter
+
+log = logging.getLogger(__name__)
+
+# One run makes so many summaries, and asks the model so often; what is left waits for the next.
+_MOST_PERIODS, _MOST_CALLS = 256, 48
+# So little is said as it is: a model would add nothing.
+_FEW = 2
+_WORDS = {"day": 80, "week": 120, "month": 200}
+_MOST_CHARS = 2_000
+_EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
+# After an unusable answer a period waits so long (s); after its days, if these wait.
+_LATER, _A_MOMENT = 3_600.0, 60.0
+# Answers with which a model declines; they never are a summary.
+_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
+
+
+class PeriodSummarizer:
+    """Makes what waits, days before weeks and months, which are made of them."""
+
+    def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
+        """Without `limits` no language model is asked."""
+        self._store = store
+        self._models = models
+        self._limits = limits
+        self._counter = counter
+
+    async def summarize(self, owner: str, tenant: str) -> int:
+        """Makes summaries of an owner (by its name in keys) that wait; returns how many.
+
+        Each is stored by itself, unless an event of it has changed meanwhile: then it waits on. Raises ModelUnavailable while the model is
+        away or the tenant's budget is spent: what is not made by then waits.
+        """
+        chat = None if self._limits is None else self._models.chat(tenant)
+        if chat is not None and self._limits is not None:
+            await self._limits.load_learned(chat)
+        made = calls = 0
+        for key in await self._store.waiting_periods(owner, _MOST_PERIODS):
+            inputs = await self._store.read_inputs(owner, key)
+            now = datetime.now(UTC).timestamp()
+            if not inputs.mark:
+                continue
+            if inputs.waits_until is not None or not (inputs.events or inputs.days):
+                await self._store.put_off(owner, key, inputs, max(now, inputs.waits_until or now) + _A_MOMENT)
+                continue
+            by_model = chat is not None and len(inputs.events) + len(inputs.days) > _FEW
+            if by_model and calls == _MOST_CALLS:
+                break
+            calls += by_model
+            text = await self._ask(chat, key, inputs) if chat is not None and by_model else _digest(key, inputs)
+            if text is None:
+                await self._store.put_off(owner, key, inputs, now + _LATER)
+                continue
+            made += await self._store.put_summary(owner, key, inputs, _summary(text, inputs, by_model=by_model))
+        return made
+
+    async def _ask(self, chat: ChatModel, key: str, inputs: PeriodInputs) -> str | None:
+        """The model's text; None when its answer cannot be used. Raises ModelUnavailable."""
+        period, unit = period_of_key(key)
+        words = _WORDS[unit]
+        room = chat.room(summarize_period(unit, period.name, [], max_words=words), PeriodAnswer) - _ANSWER_TOKENS
+        lines = self._fitting(inputs, max(min(room, _EVENTS_TOKENS), _LEAST_TOKENS))
+        try:
+            answer = await chat.structured(
+                summarize_period(unit, period.name, lines, max_words=words), PeriodAnswer, max_tokens=_ANSWER_TOKENS
+            )
+        except ContextExceeded as error:
+            log.warning("the summary of a %s is too much for the model: %s", unit, error)
+            if self._limits is not None:
+                await self._limits.save_learned(chat)
+            return None
+        except ModelAnswerInvalid as error:
+            log.warning("the model gave no summary of a %s: %s", unit, error)
+            return None
+        text = answer.summary.strip()
+        return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
+
+    def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
+        """What fits of the summaries of days and the weightiest events, in their order."""
+        kept: list[str] = []
+        for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
+            tokens -= self._counter.count(line) + 1
+            if kept and tokens < 0:
+                break
+            kept.append(line)
+        return kept
+
+
+def _digest(key: str, inputs: PeriodInputs) -> str:
+    return digest_of(period_of_key(key)[1], inputs.events, _named_days(inputs))
+
+
+def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
+    return [(period_of_key(day)[0].name, summary["text"]) for day, summary in inputs.days]
+
+
+def _summary(text: str, inputs: PeriodInputs, *, by_model: bool) -> dict[str, Any]:
+    """As it is kept: what a model wrote of a day is still a model's in the week."""
+    wrote = by_model or any(summary["by"] == "model" for _, summary in inputs.days)
+    ends = [part["until"] for part in (*inputs.events, *(summary for _, summary in inputs.days)) if "until" in part]
+    hidden = {"until": min(ends)} if ends else {}
+    made_at = datetime.now(UTC).isoformat()
+    return {"text": text, "by": "model" if wrote else "events", "events": inputs.count, "made_at": made_at} | hidden

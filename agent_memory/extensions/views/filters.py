@@ -1,0 +1,121 @@
+"""What a summary view may ask for, and which memories its partitions are made of (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
+from agent_memory_client.models import (
+    CreatedAt,
+    CreateSummaryViewRequest,
+    EventDate,
+    ExtractionStrategy,
+    MemoryType,
+    Namespace,
+    SessionId,
+    SummaryView,
+    Topics,
+    UserId,
+)
+
+GROUP_FIELDS: dict[str, type[BaseModel]] = {"user_id": UserId, "namespace": Namespace, "session_id": SessionId, "memory_type": MemoryType}
+FILTER_FIELDS: dict[str, type[BaseModel]] = {
+    **GROUP_FIELDS,
+    "extraction_strategy": ExtractionStrategy,
+    "topics": Topics,
+    "event_date": EventDate,
+}
+
+
+def check_view(body: CreateSummaryViewRequest) -> None:
+    """Raises Refused for what views do not do, and BadInput for a filter that does not fit."""
+    if body.source != "long_term":
+        raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
+    unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
+    if unknown:
+        names = ", ".join(name[:100] for name in unknown[:10])
+        raise UnsupportedRequest(f"Unsupported group_by fields: {names}; use {', '.join(GROUP_FIELDS)}", field="group_by")
+    if len(set(body.group_by)) != len(body.group_by):
+        raise UnsupportedRequest("name each field to group by once", field="group_by")
+    unknown = sorted(body.filters.keys() - FILTER_FIELDS.keys())
+    if unknown:
+        raise UnsupportedRequest(f"{unknown[0][:100]} is no field to filter by: use {', '.join(FILTER_FIELDS)}", field="filters")
+    for name, value in body.filters.items():
+        _filter(FILTER_FIELDS[name], value, f"filters.{name}")
+
+
+def users_named(filters: Mapping[str, Any]) -> list[str]:
+    """The users that a view's filters name."""
+    return _texts(filters.get("user_id"))
+
+
+def _texts(value: object) -> list[str]:
+    """Every string of a filter's value."""
+    if isinstance(value, str):
+        return [value]
+    inner = cast("list[Any]", list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [])
+    return [text for item in inner for text in _texts(item)]
+
+
+def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
+    """The group with its values as they are stored (NFC).
+
+    Raises Refused when it has other keys than its view groups by, and BadInput for a value that the field cannot have.
+    """
+    if set(group) != set(view.group_by):
+        wanted = ", ".join(view.group_by) or "no fields"
+        raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {wanted}", field="group")
+    filters: dict[str, Any] = {name: _filter(GROUP_FIELDS[name], value, f"group.{name}") for name, value in group.items()}
+    return {name: str(value_filter.eq) for name, value_filter in filters.items()}
+
+
+def selection_of(view: SummaryView, now: datetime) -> Selection:
+    """The memories of all of a view's partitions."""
+    wanted: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
+    if view.time_window_days is not None:
+        wanted["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
+    return Selection(**wanted)
+
+
+def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
+    """Those of a view's memories that belong to a group; None when the view's own filters rule all of them out."""
+    narrowed: dict[str, Any] = {}
+    for name, value in group.items():
+        own: Any = getattr(selection, name)
+        # Both must hold: the group's value is one that the view's filter lets through, or there is nothing to look for.
+        if own is not None and not _lets_through(own, value):
+            return None
+        narrowed[name] = _filter(GROUP_FIELDS[name], value, f"group.{name}")
+    return replace(selection, **narrowed)
+
+
+def _lets_through(own: Any, value: str) -> bool:
+    conditions = own.conditions()
+    if any(value not in options for options in conditions.required) or value in conditions.excluded:
+        return False
+    return conditions.prefix is None or value.startswith(conditions.prefix)
+
+
+def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
+    """A filter as views write it: a plain value is `eq`, a list is `any`, an object has the operators. Raises BadInput."""
+    if not isinstance(value, dict):
+        value = {"any": value} if isinstance(value, list) else {"eq": value}
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join([field, *(str(part) for part in first["loc"])])
+        raise BadInput(str(first["msg"]), field=path) from error
+
+
+def _days_before(now: datetime, days: int) -> datetime:
+    try:
+        return now - timedelta(days=days)
+    except OverflowError:
+        return datetime(1, 1, 2, tzinfo=UTC)

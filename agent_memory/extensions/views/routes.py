@@ -1,0 +1,126 @@
+"""Summary views: summaries of memories per group, computed on request or kept up to date."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Path, Query, Response
+
+from agent_memory.extensions.views.service import ViewService
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import computing, operations
+from agent_memory.foundation.api.responses import JsonResponse, ModelResponse, errors
+from agent_memory_client.models import (
+    AckResponse,
+    CreateSummaryViewRequest,
+    Identifier,
+    OptionalIdentifier,
+    RunSummaryViewPartitionRequest,
+    RunSummaryViewRequest,
+    SummaryView,
+    SummaryViewPartitionResult,
+    Task,
+)
+
+router = operations("summary views")
+
+ViewPath = Annotated[str, Path(description="The view's id, as it was given when the view was made.")]
+
+
+@router.get(
+    "/v1/summary-views",
+    operation_id="list_summary_views_endpoint_v1_summary_views_get",
+    response_model=list[SummaryView],
+    responses=errors(),
+)
+async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response:
+    """All views, the oldest first."""
+    return JsonResponse(await services[ViewService].list_views(scope))
+
+
+@router.post(
+    "/v1/summary-views",
+    operation_id="create_summary_view_v1_summary_views_post",
+    response_model=SummaryView,
+    responses=errors(400, 409, 413, 415),
+)
+async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
+    """Makes a view; the server gives it an id."""
+    return ModelResponse(await services[ViewService].create_view(scope, body))
+
+
+@router.get(
+    "/v1/summary-views/{view_id}",
+    operation_id="get_summary_view_v1_summary_views__view_id__get",
+    response_model=SummaryView,
+    responses=errors(404),
+)
+async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: ViewPath) -> Response:
+    """Reads a view."""
+    return ModelResponse(await services[ViewService].get_view(scope, view_id))
+
+
+@router.delete(
+    "/v1/summary-views/{view_id}",
+    operation_id="delete_summary_view_endpoint_v1_summary_views__view_id__delete",
+    response_model=AckResponse,
+    responses=errors(),
+)
+async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath) -> Response:
+    """Deletes a view and its partitions; one that is not there is no error."""
+    return ModelResponse(await services[ViewService].delete_view(scope, view_id))
+
+
+@router.post(
+    "/v1/summary-views/{view_id}/partitions/run",
+    operation_id="run_summary_view_partition_v1_summary_views__view_id__partitions_run_post",
+    response_model=SummaryViewPartitionResult,
+    responses=errors(400, 404, 409, 413, 415),
+)
+@computing
+async def run_summary_view_partition(
+    services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
+) -> Response:
+    """Computes one partition now and stores it. Without a language model, or when it fails, `degraded` says so."""
+    return ModelResponse(await services[ViewService].run_partition(scope, view_id, body))
+
+
+@router.get(
+    "/v1/summary-views/{view_id}/partitions",
+    operation_id="list_summary_view_partitions_v1_summary_views__view_id__partitions_get",
+    response_model=list[SummaryViewPartitionResult],
+    responses=errors(404),
+)
+async def list_summary_view_partitions(
+    services: ServicesDep,
+    scope: ScopeDep,
+    view_id: ViewPath,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
+    memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
+) -> Response:
+    """The stored partitions of a view; computes nothing."""
+    wanted = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
+    return JsonResponse(await services[ViewService].read_partitions(scope, view_id, wanted))
+
+
+@router.post(
+    "/v1/summary-views/{view_id}/run",
+    operation_id="run_summary_view_full_v1_summary_views__view_id__run_post",
+    response_model=Task,
+    responses=errors(404, 413, 415),
+)
+async def run_summary_view(
+    services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
+) -> Response:
+    """Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over."""
+    return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
+
+
+@router.get("/v1/tasks/{task_id:path}", operation_id="get_task_status_v1_tasks__task_id__get", response_model=Task, responses=errors(404))
+async def get_task(
+    services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id; it may contain `/`.")]
+) -> Response:
+    """Where a task stands; it is kept for seven days."""
+    return ModelResponse(await services[ViewService].read_task(scope, task_id))

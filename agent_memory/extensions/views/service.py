@@ -1,0 +1,143 @@
+"""Summary views and the tasks that compute them, as the API offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agent_memory.extensions.views.filters import check_group, check_view, users_named
+from agent_memory.extensions.views.store import ViewStore
+from agent_memory.extensions.views.summaries import ViewSummarizer
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.core.errors import Conflict, Forbidden, NotFound
+from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.core.scope import Scope, Work, carrying_out
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory_client.models import (
+    AckResponse,
+    CreateSummaryViewRequest,
+    RunSummaryViewPartitionRequest,
+    RunSummaryViewRequest,
+    SummaryView,
+    SummaryViewPartitionResult,
+    Task,
+    TaskStatusEnum,
+    TaskTypeEnum,
+)
+
+MAX_VIEWS = 1000
+# Names of jobs, as they stand in Redis.
+RUN_VIEW = "run_view"
+"""Compute all partitions of the view `view_id` for the task `task_id`."""
+REFRESH_VIEW = "refresh_view"
+"""Compute those partitions of the view `view_id` that are not what they would be now."""
+
+
+class ViewService:
+    """Views of the caller's tenant."""
+
+    def __init__(
+        self, settings: Settings, store: ViewStore, orders: OrderStore, summarizer: ViewSummarizer, erasures: ErasureGuard
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._orders = orders
+        self._summarizer = summarizer
+        self._erasures = erasures
+
+    async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
+        """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many, and
+        ErasureUnderWay while a user whom its filters name is erased: that ends views about the user."""
+        _whole_tenant(writing(scope))
+        check_view(body)
+        for user_id in users_named(body.filters):
+            await self._erasures.require_none(scope.tenant, None, user_id)
+        if await self._store.count_views(scope) >= MAX_VIEWS:
+            raise Conflict(f"there are {MAX_VIEWS} views already: delete some")
+        view = SummaryView(id=made_id(), **body.model_dump())
+        await self._store.add_view(scope, view)
+        return view
+
+    async def list_views(self, scope: Scope) -> Sequence[SummaryView]:
+        """All views, the oldest first."""
+        return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
+
+    async def get_view(self, scope: Scope, view_id: str) -> SummaryView:
+        """Raises NotFound."""
+        view = await self._store.load_view(scope, view_id)
+        if view is None or not _reaches_view(scope, view):
+            raise NotFound(f"Summary view {view_id} not found")
+        return view
+
+    async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
+        """Deletes a view and its partitions; one that is not there is no error."""
+        _whole_tenant(writing(scope))
+        await self._store.drop_view(scope, view_id)
+        return AckResponse(status="ok")
+
+    async def run_partition(self, scope: Scope, view_id: str, body: RunSummaryViewPartitionRequest) -> SummaryViewPartitionResult:
+        """Computes and stores one partition now, within a time budget. Raises NotFound, Refused and BadInput for a wrong group."""
+        view = await self.get_view(writing(scope), view_id)
+        group = check_group(view, body.group)
+        if not _reaches_group(scope, group):
+            raise Forbidden("these credentials do not reach this group")
+        with carrying_out(Work(since=await self._erasures.now())):
+            partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
+            if not await self._store.store_partitions(scope, view_id, [partition]):
+                raise NotFound(f"Summary view {view_id} not found")
+        return partition.result
+
+    async def read_partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:
+        """The stored partitions whose groups have the wanted values (None: any), by group. Raises NotFound."""
+        await self.get_view(scope, view_id)
+        stored = await self._store.load_partitions(scope, view_id)
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        results = [
+            partition.result
+            for partition in stored.values()
+            if all(partition.result.group.get(name) == value for name, value in asked.items())
+        ]
+        results = [result for result in results if _reaches_group(scope, result.group)]
+        return sorted(results, key=lambda result: sorted(result.group.items()))
+
+    async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
+        """Orders that all partitions be computed; a task of the same id starts over. Raises NotFound."""
+        _whole_tenant(writing(scope))
+        await self.get_view(scope, view_id)
+        task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
+        await self._store.put_task(scope, task)
+        await self._orders.place_orders(_order(scope, task))
+        return task
+
+    async def read_task(self, scope: Scope, task_id: str) -> Task:
+        """A task; one that the workers gave up has failed. Raises NotFound."""
+        task = await self._store.load_task(scope, task_id)
+        if task is None or scope.limited:
+            raise NotFound(f"Task {task_id} not found")
+        unfinished = task.status in (TaskStatusEnum.PENDING, TaskStatusEnum.RUNNING)
+        if unfinished and await self._orders.given_up(_order(scope, task)):
+            return task.model_copy(update={"status": TaskStatusEnum.FAILED, "error_message": "given up after too many tries"})
+        return task
+
+
+def _whole_tenant(scope: Scope) -> None:
+    """Views belong to the whole tenant. Raises Forbidden for whoever is limited to a part of it."""
+    if scope.limited:
+        raise Forbidden("summary views are made, run and deleted with credentials that are not limited to some namespaces, users or agents")
+
+
+def _reaches_view(scope: Scope, view: SummaryView) -> bool:
+    """Whether a view has a group for each caller who is limited like this one, and says nothing of others in its filters."""
+    limits = {"namespace": scope.namespaces, "user_id": scope.users}
+    needed = {name for name, limit in limits.items() if limit is not None}
+    return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)
+
+
+def _reaches_group(scope: Scope, group: Mapping[str, str]) -> bool:
+    """Whether all memories of a group are within the caller's reach."""
+    return not scope.limited or (scope.agents is None and scope.reaches(group.get("namespace"), group.get("user_id")))
+
+
+def _order(scope: Scope, task: Task) -> JobOrder:
+    return JobOrder.of(scope, RUN_VIEW, view_id=task.view_id, task_id=task.id)

@@ -1,0 +1,141 @@
+"""Summary views, their partitions, and the tasks that compute them. One hash holds a tenant's views, one a view's partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from agent_memory.extensions.views.keys import ViewKeys
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.erasures import Guard, guard_of, whole_tenant_guard
+from agent_memory.foundation.storage.keyspace import Keys, digest
+from agent_memory.foundation.storage.scripts import Script
+from agent_memory_client.models import SummaryView, SummaryViewPartitionResult, Task
+
+_TASK_SECONDS = 7 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A computed partition, and a fingerprint of everything that it was made of."""
+
+    result: SummaryViewPartitionResult
+    fingerprint: str
+
+
+def group_key(group: Mapping[str, str]) -> str:
+    """The name of a partition: the same for the same values in any order."""
+    return digest("group", *(part for item in sorted(group.items()) for part in item))
+
+
+class ViewStore:
+    """All reads and writes of views, partitions and tasks. Every answer takes one round trip, however many there are."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._view_keys = ViewKeys(keys.root)
+        self._store = Script(client, "views/partitions_store")
+
+    async def add_view(self, scope: Scope, view: SummaryView) -> None:
+        """Stores a view."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hset(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._view_keys.tenants, scope.tenant)
+                await pipe.execute()
+
+    async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
+        """Stores a view that another server made, unless there is one of its id; True when it did."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._view_keys.tenants, scope.tenant)
+                return bool((await pipe.execute())[0])
+
+    async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
+        """Stores a partition unless there is one of its group: True when it did, None when there is no such view."""
+        if await self.load_view(scope, view_id) is None:
+            return None
+        if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
+            return False
+        return await self.store_partitions(scope, view_id, [partition]) or None
+
+    async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
+        """A view, or None."""
+        key = self._view_keys.views(scope.tenant)
+        raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
+        return None if raw is None else SummaryView.model_validate_json(raw)
+
+    async def count_views(self, scope: Scope) -> int:
+        """How many views there are."""
+        key = self._view_keys.views(scope.tenant)
+        return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
+
+    async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
+        """All views, the oldest first."""
+        key = self._view_keys.views(scope.tenant)
+        raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
+        return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
+
+    async def drop_view(self, scope: Scope, view_id: str) -> bool:
+        """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hdel(self._view_keys.views(scope.tenant), view_id)
+                pipe.unlink(self._view_keys.partitions(scope.tenant, view_id))
+                return bool((await pipe.execute())[0])
+
+    async def load_tenants(self) -> Sequence[str]:
+        """Everyone who has had views."""
+        key = self._view_keys.tenants
+        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
+
+    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
+        """Stores computed partitions; False when their view was deleted meanwhile. Raises ErasureUnderWay, with none stored, when
+        somebody whose memories may be in them is erased."""
+        items: list[str] = []
+        guards: list[Guard] = []
+        for partition in partitions:
+            body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
+            guards.append(self._guard(scope, partition.result.group))
+            items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
+        views, partitions_key = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
+        return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, guards=guards, partitions=items))
+
+    def _guard(self, scope: Scope, group: Mapping[str, str]) -> Guard:
+        if "user_id" not in group:
+            return whole_tenant_guard(self._keys.root, scope.tenant)
+        return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
+
+    async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
+        """The stored partitions of a view, by `group_key`."""
+        key = self._view_keys.partitions(scope.tenant, view_id)
+        raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+        return {name.decode(): _decode(value) for name, value in raw.items()}
+
+    async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
+        """Deletes some partitions by `group_key`."""
+        if names:
+            with redis_errors():
+                await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
+
+    async def put_task(self, scope: Scope, task: Task) -> None:
+        """Stores a task for seven days from now; one of the same id is replaced."""
+        with redis_errors():
+            await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
+
+    async def load_task(self, scope: Scope, task_id: str) -> Task | None:
+        """A task, or None."""
+        key = self._keys.task(scope.tenant, task_id)
+        raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
+        return None if raw is None else Task.model_validate_json(raw)
+
+
+def _decode(raw: bytes) -> Partition:
+    body = json.loads(raw)
+    return Partition(SummaryViewPartitionResult.model_validate(body["r"]), body["f"])

@@ -1,0 +1,163 @@
+"""Computing a partition of a summary view: by the language model, or without one by the memories that tell most, and it says which."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+
+from agent_memory.extensions.views.filters import selection_of, within
+from agent_memory.extensions.views.prompts import ViewSummary, summarize_group
+from agent_memory.extensions.views.store import Partition
+from agent_memory.features.memories.upkeep.scan import MemoryScan, StoredMemory
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.keyspace import digest
+from agent_memory.foundation.text.data_fences import PromptMessage
+from agent_memory.foundation.text.extractive_summary import Statement, most_telling
+from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewPartitionResult
+
+log = logging.getLogger(__name__)
+
+NO_MODEL = "no language model is configured: the memories that tell most are shown"
+# The newest memories of a partition are what its summary is made of; `memory_count` counts all.
+_MOST_MEMORIES = 500
+_PROMPT_TOKENS = 16_000
+_MEMORY_TOKENS = 1_000
+# What a prompt adds to a memory.
+_SHOWN_TOKENS = 40
+_SUMMARY_WORDS = 400
+_ANSWER_TOKENS = _SUMMARY_WORDS * 4
+_LEAST_TOKENS = 96
+_SUMMARY_TOKENS = 600
+_LINE_TOKENS = 120
+# Answers with which a model declines; they never are a summary.
+_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
+
+
+class ViewSummarizer:
+    """Makes partitions; stores nothing."""
+
+    def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
+        """`chat_of` gives the model that a tenant may use."""
+        self._survey = survey
+        self._chat_of = chat_of
+        self._counter = counter
+
+    async def compute_partition(
+        self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
+    ) -> Partition:
+        """The partition of a group as it is now; `seconds` bounds the model's time.
+
+        With a `stored` one it is a refresh: what was made of the same memories in the same way comes back as it is, and so does a model's
+        summary while the model is away. Otherwise a model that fails is replaced by the memories that tell most, which `degraded` says.
+        """
+        selection = within(selection_of(view, datetime.now(UTC)), group)
+        total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
+        if not memories:
+            return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
+        chat = self._chat_of(scope.tenant)
+        chat = chat.with_model(view.model_name) if chat is not None and view.model_name else chat
+        made_of = [part for memory in memories for part in (memory.mid, str(memory.version))]
+        fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
+        if stored is not None and stored.fingerprint == fingerprint:
+            return stored
+        reason = NO_MODEL
+        if chat is not None:
+            try:
+                summary = await self._summary_by_model(chat, view, group, memories, seconds)
+                return Partition(_result(view, group, total, summary=summary), fingerprint)
+            except (ModelUnavailable, ModelAnswerInvalid) as error:
+                log.warning("a partition of view %s goes without the language model: %s", view.id, error)
+                if stored is not None and stored.result.summary and stored.result.degraded is None:
+                    return stored
+                reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"
+                fingerprint = "degraded"
+        return Partition(_result(view, group, total, summary=await self._summary_without_model(memories), degraded=reason), fingerprint)
+
+    async def _summary_by_model(
+        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
+    ) -> str:
+        """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
+        deadline = None if seconds is None else monotonic() + seconds
+        most: int | None = None
+        while True:
+            left = chat.room(summarize_group([], group, instructions=view.prompt, max_words=_SUMMARY_WORDS), ViewSummary)
+            if left < _LEAST_TOKENS and chat.context.limit.certain:
+                raise chat.context.no_room()
+            answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
+            room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
+            shown = self._prompt_messages(memories, room)
+            asked = summarize_group(shown, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
+            timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
+            try:
+                summary = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
+            except ContextExceeded:
+                used = min(room, sum(self._counter.count(memory.content) + _SHOWN_TOKENS for memory in shown))
+                if used < 2 * _LEAST_TOKENS:
+                    raise
+                most = used // 2
+                continue
+            if not summary or summary.strip(".! ").casefold() in _DECLINED:
+                raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+            return summary
+
+    def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
+        """The newest memories that have room, as the prompt shows them."""
+        shown: list[PromptMessage] = []
+        for number, memory in enumerate(memories, start=1):
+            record = memory.record
+            text = self._counter.truncate(record.text, max(min(_MEMORY_TOKENS, room - _SHOWN_TOKENS), 1))
+            room -= self._counter.count(text) + _SHOWN_TOKENS
+            if shown and room < 0:
+                break
+            said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
+            # The newest come first, and at equal times the one that was found later is the older one.
+            role = said_by if isinstance(said_by, str) else record.memory_type.value
+            shown.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
+        return shown
+
+    async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
+        """The memories that hold most of what all of them say, in time order, a line each."""
+        return await aside(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
+
+    def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
+        candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
+        texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
+        dates = [memory.record.event_date or memory.record.created_at for memory in candidates]
+        lines = [f"[{date:%Y-%m-%d}] {text}" for date, text in zip(dates, texts, strict=True)]
+        sizes = [self._counter.count(line) + 1 for line in lines]
+        statements = [Statement(text, "", date) for text, date in zip(texts, dates, strict=True)]
+        newest = list(reversed(range(len(lines))))
+        chosen: list[int] = []
+        left = _SUMMARY_TOKENS
+        for index in most_telling(statements, _SUMMARY_TOKENS, self._counter.count) or newest:
+            if sizes[index] <= left:
+                chosen.append(index)
+                left -= sizes[index]
+        return "\n".join(lines[index] for index in sorted(chosen))
+
+
+def _result(
+    view: SummaryView,
+    group: Mapping[str, str],
+    count: int,
+    *,
+    summary: str = "",
+    empty: bool = False,
+    empty_reason: str | None = None,
+    degraded: str | None = None,
+) -> SummaryViewPartitionResult:
+    return SummaryViewPartitionResult(
+        view_id=view.id,
+        group=dict(group),
+        summary=summary,
+        memory_count=count,
+        empty=empty,
+        empty_reason=empty_reason,
+        degraded=degraded,
+    )

@@ -1,0 +1,107 @@
+"""Partitions of summary views, as they leave with a user and come back, and as they are erased and purged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from agent_memory.extensions.views.filters import check_group, check_view, users_named
+from agent_memory.extensions.views.service import MAX_VIEWS
+from agent_memory.extensions.views.store import Partition, ViewStore
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.feature import ExportLine, Group, Owner, RestoreTarget
+from agent_memory.foundation.core.input.validation import validated
+from agent_memory.foundation.core.scope import Scope
+from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
+
+
+class _SummaryLine(BaseModel):
+    """A partition of a summary view that is of one user alone."""
+
+    view: SummaryView | None = None
+    partition: SummaryViewPartitionResult
+    fingerprint: Annotated[str, Field(max_length=200)] = ""
+
+
+class ViewTransfer:
+    """Exports, restores, erases and purges what views hold of a user."""
+
+    kinds = ("summary",)
+
+    def __init__(self, store: ViewStore) -> None:
+        self._store = store
+
+    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        """The partitions that are of this user alone, each with its view."""
+        for view in () if scope.agents is not None else await self._store.load_views(scope):
+            for partition in (await self._store.load_partitions(scope, view.id)).values():
+                group = partition.result.group
+                owned = group.get("user_id") == owner.user_id and owner.namespace in (None, group.get("namespace"))
+                if owned and scope.reaches(group.get("namespace"), group.get("user_id")):
+                    # Filters may name others.
+                    shown = None if scope.limited or "user_id" in view.filters else view.model_dump(mode="json")
+                    result = partition.result.model_dump(mode="json")
+                    yield {"kind": "summary", "view": shown, "partition": result, "fingerprint": partition.fingerprint}
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        """Stores the partition, and its view where that is missing. Raises BadInput, Forbidden, Refused."""
+        read = validated(_SummaryLine, line)
+        result = read.partition
+        namespace = result.group.get("namespace")
+        values = result.group | {"user_id": target.user_id} | ({"namespace": target.namespace(namespace)} if namespace else {})
+        if "user_id" not in result.group or not scope.reaches(values.get("namespace"), target.user_id) or scope.agents is not None:
+            raise Forbidden("these credentials do not reach this group")
+        group = {name: value for name, value in values.items() if value is not None}
+        view = await self._view(scope, read, group)
+        check_group(view, group)
+        fingerprint = "" if target.moved(namespace) else read.fingerprint
+        added = await self._store.add_partition(scope, view.id, Partition(result.model_copy(update={"group": group}), fingerprint))
+        return "new" if added else "same"
+
+    async def _view(self, scope: Scope, line: _SummaryLine, group: Mapping[str, str]) -> SummaryView:
+        view = await self._store.load_view(scope, line.partition.view_id)
+        if view is not None:
+            return view
+        if line.view is None or line.view.id != line.partition.view_id or scope.limited:
+            raise BadInput("its summary view is not here", field="view")
+        check_view(line.view)
+        check_group(line.view, group)
+        if await self._store.count_views(scope) >= MAX_VIEWS:
+            raise BadInput(f"there are {MAX_VIEWS} views already", field="view")
+        await self._store.adopt_view(scope, line.view)
+        return line.view
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes views about the user, and summaries that may tell of the user; views kept up to date make those of the others again."""
+        counts: Counter[str] = Counter()
+        for view in await self._store.load_views(scope):
+            if owner.namespace is None and owner.user_id in users_named(view.filters):
+                counts["views"] += int(await self._store.drop_view(scope, view.id))
+                continue
+            stored = await self._store.load_partitions(scope, view.id)
+            names = [name for name, partition in stored.items() if _may_tell_of(partition.result.group, owner)]
+            await self._store.drop_partitions(scope, view.id, names)
+            counts["summaries"] += len(names)
+        return counts
+
+    async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
+        """Drops the partitions that may have been made of memories of these groups; views kept up to date make them anew."""
+        counts: Counter[str] = Counter()
+        for view in await self._store.load_views(scope) if groups else ():
+            stored = await self._store.load_partitions(scope, view.id)
+            names = [name for name, partition in stored.items() if any(_may_hold(partition.result.group, group) for group in groups)]
+            counts["summaries"] += len(names)
+            if not dry_run:
+                await self._store.drop_partitions(scope, view.id, names)
+        return counts
+
+
+def _may_tell_of(group: Mapping[str, str], owner: Owner) -> bool:
+    return group.get("user_id", owner.user_id) == owner.user_id and owner.namespace in (None, group.get("namespace", owner.namespace))
+
+
+def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
+    return all(group.get(name, value) == value for name, value in memories._asdict().items())

@@ -1,0 +1,37 @@
+"""The features in the order in which they open: the core, and the extensions between its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.resources import files
+
+from agent_memory.features.access.feature import ACCESS
+from agent_memory.features.extraction.feature import EXTRACTION
+from agent_memory.features.jobs.feature import JOBS
+from agent_memory.features.memories.feature import MEMORIES
+from agent_memory.features.privacy.feature import PRIVACY
+from agent_memory.features.privacy.forget.feature import FORGET
+from agent_memory.features.recall.feature import RECALL
+from agent_memory.features.sessions.feature import SESSIONS
+from agent_memory.features.transfer.feature import TRANSFER
+from agent_memory.foundation.core.feature import Feature, import_name
+
+ENTRY_POINTS = "agent_memory.extensions"
+"""The group of entry points in which other packages name their features."""
+
+
+def find_extensions() -> Iterator[Feature]:
+    """Yield the feature of each folder in `extensions/`, then those that installed packages name as entry points; both by name.
+
+    Raises what the import of an extension raises: a broken one stops the start.
+    """
+    extensions = files("agent_memory").joinpath("extensions")
+    if extensions.is_dir():
+        for name in sorted(folder.name for folder in extensions.iterdir() if folder.joinpath("feature.py").is_file()):
+            yield import_name(f"agent_memory.extensions.{name}.feature:FEATURE")
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        yield point.load()
+
+
+FEATURES: tuple[Feature, ...] = (ACCESS, JOBS, MEMORIES, SESSIONS, EXTRACTION, *find_extensions(), RECALL, PRIVACY, FORGET, TRANSFER)

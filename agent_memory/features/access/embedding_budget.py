@@ -1,0 +1,163 @@
+"""Embeddings on a tenant's budget of model tokens: what was used is known in the process, and written to Redis once a second.
+
+A query that is embedded costs no round trip for that. What several processes use within the same seconds may pass the limit by as much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+from agent_memory.features.access.limit_store import TokensSpent
+from agent_memory.foundation.core.deferred_writes import DeferredWrite
+from agent_memory.foundation.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
+from agent_memory.foundation.core.metrics import LIMITED
+from agent_memory.foundation.core.settings import LimitSettings
+from agent_memory.foundation.llm.base import Embedder, TextRole, Vectors
+from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
+
+# What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
+_FRESH_SECONDS = 5.0
+_DELAY_SECONDS = 1.0
+_MOST_TENANTS = 10_000
+# English text has about four bytes of UTF-8 to a token, other writing systems have three or four.
+_BYTES_PER_TOKEN = 4
+
+
+class SpendStore(Protocol):
+    """Where tokens are counted: `storage.limits.LimitStore`."""
+
+    async def spend(self, tenant: str, tokens: int) -> TokensSpent: ...
+
+
+@dataclass(slots=True)
+class _TenantDay:
+    """A tenant's day, as of `at`: tokens used, those of this process that are not written yet included. Times are those of the clock."""
+
+    tokens: int
+    waiting: int
+    at: float
+    ends: float
+
+
+class EmbeddingBudget:
+    """Which embedder a tenant may use. `paid`: whether embeddings cost tokens at all; those of a local model do not."""
+
+    def __init__(
+        self,
+        settings: LimitSettings,
+        store: SpendStore,
+        embedder: Embedder,
+        *,
+        paid: bool,
+        clock: Callable[[], float] = monotonic,
+        delay_seconds: float = _DELAY_SECONDS,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._embedder = embedder
+        self._limited = paid and settings.limits_any("model_tokens_per_day")
+        self._clock = clock
+        self._days: dict[str, _TenantDay] = {}
+        self._stale: set[str] = set()
+        self._later = DeferredWrite(self.flush, "tokens of embeddings", delay_seconds=delay_seconds)
+
+    def limits(self, tenant: str) -> bool:
+        """Whether the tenant's embeddings are counted."""
+        return self._limited and bool(self._settings.for_tenant(tenant).model_tokens_per_day)
+
+    def metered_embedder(self, tenant: str) -> Embedder:
+        """The embedder as this tenant may use it: itself when the tenant has no limit."""
+        return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
+
+    async def check(self, tenant: str) -> None:
+        """Raises BudgetSpent when nothing is left of today's tokens. Asks Redis for the first of a day only; RedisUnavailable."""
+        day, now = self._days.get(tenant), self._clock()
+        if day is None or now >= day.ends:
+            day = await self._write(tenant)
+        elif now - day.at > _FRESH_SECONDS:
+            self._soon(tenant)
+        most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
+        if day.tokens >= most:
+            LIMITED.labels("model_tokens").inc()
+            message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"
+            left = max(math.ceil(day.ends - now), 1)
+            raise BudgetSpent(message, retry_after=left, limit="model_tokens")
+
+    def note(self, tenant: str, texts: Sequence[str]) -> None:
+        """Counts what the model was asked for."""
+        day = self._days.get(tenant)
+        if day is not None:
+            tokens = sum(max(len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN, 1) for text in texts)
+            day.tokens += tokens
+            day.waiting += tokens
+            self._soon(tenant)
+
+    async def flush(self) -> None:
+        """Writes what waits, and looks anew at what was asked for. Raises RedisUnavailable; what was not written waits on."""
+        while self._stale:
+            tenant = next(iter(self._stale))
+            await self._write(tenant)
+            self._stale.discard(tenant)
+
+    async def close(self) -> None:
+        """Writes what waits, for two seconds at most."""
+        await self._later.close()
+
+    async def _write(self, tenant: str) -> _TenantDay:
+        day = self._days.get(tenant)
+        waiting = 0 if day is None else day.waiting
+        begun = self._clock()
+        spent = await self._store.spend(tenant, waiting)
+        if day is None:
+            if len(self._days) >= _MOST_TENANTS:
+                self._forget()
+            day = self._days.setdefault(tenant, _TenantDay(0, 0, 0.0, 0.0))
+        day.waiting -= waiting
+        day.tokens, day.at, day.ends = spent.tokens + day.waiting, begun, begun + spent.seconds_left
+        return day
+
+    def _forget(self) -> None:
+        for tenant in [tenant for tenant, day in self._days.items() if not day.waiting]:
+            del self._days[tenant]
+
+    def _soon(self, tenant: str) -> None:
+        self._stale.add(tenant)
+        self._later.soon()
+
+
+class _MeteredEmbedder(EmbedderWrapper):
+    """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
+
+    def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
+        super().__init__(inner)
+        self._embedder = inner
+        self._budget = budget
+        self._tenant = tenant
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
+        """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
+        missing = self._embedder.missing(texts, role=role)
+        if not missing:
+            return await self._embedder.embed(texts, role=role, timeout=timeout)
+        await self._budget.check(self._tenant)
+        try:
+            vectors = await self._embedder.embed(texts, role=role, timeout=timeout)
+        except ModelUnavailable:
+            raise
+        except AgentMemoryError:
+            self._budget.note(self._tenant, missing)
+            raise
+        self._budget.note(self._tenant, missing)
+        return vectors
+
+    def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
+        """See Embedder.missing."""
+        return self._embedder.missing(texts, role=role)
+
+    async def adopt(self, rows: Vectors) -> Vectors:
+        """See Embedder.adopt."""
+        return await self._embedder.adopt(rows)

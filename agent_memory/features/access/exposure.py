@@ -1,0 +1,41 @@
+"""Who is let in where nobody is asked for credentials: only this machine, unless its operator says otherwise."""
+
+from __future__ import annotations
+
+import logging
+from ipaddress import ip_address
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_HOW = "AUTH_MODE=token asks for API keys (docs/running/security.md)"
+
+
+def check_exposure(settings: Settings, host: str) -> None:
+    """Raises StartupError when listening on `host` would let everybody in who reaches this machine."""
+    if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
+        raise StartupError(
+            f"HOST={host} would let everybody in who reaches this machine: set AUTH_MODE=token (or oauth2), listen on 127.0.0.1, "
+            "or set AUTH_DISABLED_ON_NETWORK=true when something in front of the server keeps strangers out"
+        )
+
+
+def warn_of_exposure(settings: Settings, host: str) -> None:
+    """Says loudly, in the log, that nobody is asked for credentials."""
+    if settings.auth.required:
+        return
+    if is_loopback(host):
+        who = "every program on this machine may read and delete everything; others are not let in"
+        log.warning("AUTH_MODE=disabled: %s (%s); %s", who, host, _HOW)
+    else:
+        log.warning("AUTH_MODE=disabled on %s: WHOEVER REACHES THIS ADDRESS may read and delete everything; %s", host, _HOW)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine only."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

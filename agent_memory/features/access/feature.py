@@ -1,0 +1,53 @@
+"""Who may do what, and how much of it: credentials, limits and budgets."""
+
+from __future__ import annotations
+
+from agent_memory.features.access.credentials import Authenticator, jwt_gate
+from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.limit_store import LimitStore
+from agent_memory.features.access.limits import ModelBudget, RequestLimit
+from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.token_store import TokenStore
+from agent_memory.features.access.tokens import TokenGate, TokenService
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.storage.context_limits import ContextLimitStore
+
+
+def open_access(foundation: Foundation, services: Services) -> None:
+    """Opens what says who may do what."""
+    settings, client, keys = foundation.settings, foundation.client, foundation.keys
+    limits = LimitStore(client, keys)
+    budget = ModelBudget(settings.limits, limits)
+    embeddings = EmbeddingBudget(settings.limits, limits, foundation.embedder, paid=settings.models.use_openai_embeddings)
+    foundation.on_close(embeddings.close)
+    tokens = TokenStore(client, keys)
+    token_gate = TokenGate(settings.auth, tokens)
+    foundation.watch.on_renewal(token_gate.renew)
+    services.add(
+        Authenticator(jwt_gate(settings.auth) if settings.auth.mode == "oauth2" else token_gate),
+        TokenService(tokens, token_gate),
+        RequestLimit(settings.limits, limits),
+        budget,
+        embeddings,
+        TenantModels(foundation.chat, foundation.embedder, budget, embeddings),
+        ContextLimits(ContextLimitStore(client, keys)),
+    )
+
+
+ACCESS = Feature(
+    name="access",
+    open=open_access,
+    routes=("agent_memory.features.access.routes:router",),
+    keys=(
+        KeySpace(
+            "tok:<digest>", "hash", "an API key's rights, by the keyed digest of its secret", "until revoked, or 30 days after its end"
+        ),
+        KeySpace("toks", "hash", "the digests of the API keys, by id", "until revoked"),
+        KeySpace("tok-secret", "string", "the key of those digests, unless AUTH_SECRET is set", "for ever", personal=False),
+        KeySpace("rate:<tenant>", "hash", "what is left in a tenant's bucket of requests", "until it is full again", personal=False),
+        KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
+        KeySpace("ctx:<model>", "string", "the tokens that a model takes, learned from a refusal", "an hour", personal=False),
+    ),
+)

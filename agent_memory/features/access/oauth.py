@@ -1,0 +1,246 @@
+"""Checking JSON Web Tokens of an OAuth 2 / OpenID Connect provider, whose keys are fetched, kept, and fetched again at most once a minute.
+
+The rules are those of RFC 8725: the algorithms are the settings', never the token's; issuer, audience and times are checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from time import monotonic, time
+from typing import Any, cast
+
+import httpx
+import jwt
+
+from agent_memory.features.access.tokens import OPERATOR
+from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
+from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Role
+from agent_memory.foundation.core.settings import AuthSettings
+
+log = logging.getLogger(__name__)
+
+# Only signatures that a public key checks: with a shared secret, whoever can check a token could make one.
+ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
+REFRESH_SECONDS = 60.0
+_KEEP_KEYS_SECONDS = 3600.0
+_FETCH_SECONDS = 5.0
+_MOST_KEY_BYTES = 1024 * 1024
+_TRUST_SECONDS = 60.0
+_MOST_CACHED = 10_000
+_REQUIRED = ["exp", "iat", "sub"]
+
+Fetch = Callable[[], Awaitable[bytes]]
+
+
+class KeySet:
+    """The provider's public keys by `kid`. Asked for at most once a minute, whatever tokens come and whether it answers or not."""
+
+    def __init__(self, fetch: Fetch, clock: Callable[[], float] = monotonic) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._fetched = float("-inf")
+        self._tried = float("-inf")
+        self._lock = asyncio.Lock()
+        self.generation = 0
+
+    async def key(self, kid: str) -> jwt.PyJWK | None:
+        """The key of a `kid`, None when the provider has none. Raises Unavailable while no keys could be had."""
+        now = self._clock()
+        if kid not in self._keys or now - self._fetched > _KEEP_KEYS_SECONDS:
+            await self._refresh(now)
+        if not self._keys:
+            left = REFRESH_SECONDS - (self._clock() - self._tried)
+            raise Unavailable("the login provider's keys cannot be had: try again", retry_after=max(int(left) + 1, 1))
+        return self._keys.get(kid)
+
+    async def _refresh(self, asked: float) -> None:
+        async with self._lock:
+            # Who waited here for somebody else's attempt has the answer of that one.
+            if self._tried >= asked or self._clock() - self._tried < REFRESH_SECONDS:
+                return
+            self._tried = self._clock()
+            try:
+                self._keys = _parse_keys(await self._fetch())
+            except (httpx.HTTPError, TimeoutError, ValueError, jwt.PyJWTError) as error:
+                log.warning("the login provider's keys cannot be had: %s: %s", type(error).__name__, str(error)[:200])
+                return
+            self._fetched = self._tried
+            self.generation += 1
+
+
+class JwtGate:
+    """Knows callers by their JWTs, and the operator by `AUTH_ADMIN_TOKEN`."""
+
+    def __init__(self, settings: AuthSettings, keys: KeySet) -> None:
+        check_oauth(settings)
+        self._settings = settings
+        self._keys = keys
+        self._admin = settings.admin_token.get_secret_value() if settings.admin_token else None
+        self._trusted: dict[bytes, tuple[Principal, float, int]] = {}
+
+    async def admit(self, credential: str) -> Principal:
+        """Who sent this token. Raises Unauthenticated, Forbidden for one without a role here, Unavailable without the provider's keys."""
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR
+        name = sha256(credential.encode()).digest()
+        trusted = self._trusted.get(name)
+        if trusted is not None and time() < trusted[1] and trusted[2] == self._keys.generation:
+            return trusted[0]
+        claims = await self._claims(credential)
+        principal = principal_of_claims(self._settings, claims)
+        if len(self._trusted) >= _MOST_CACHED:
+            self._trusted.clear()
+        self._trusted[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
+        return principal
+
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.recall_principal."""
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR, True
+        trusted = self._trusted.get(sha256(credential.encode()).digest())
+        return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
+
+    async def _claims(self, credential: str) -> dict[str, Any]:
+        settings = self._settings
+        try:
+            header = jwt.get_unverified_header(credential)
+            kid, algorithm = header.get("kid"), header.get("alg")
+            if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
+                raise Unauthenticated("this token is signed in a way that is not accepted here")
+            key = await self._keys.key(kid)
+            # A key is for its own kind of signature: what the token's header says cannot make it another.
+            if key is None or key.algorithm_name not in settings.oauth2_algorithms:
+                raise Unauthenticated("this token is signed with a key that the login provider does not have")
+            return jwt.decode(
+                credential,
+                key,
+                algorithms=[key.algorithm_name] if key.algorithm_name == algorithm else [],
+                audience=settings.oauth2_audience,
+                issuer=settings.oauth2_issuer_url,
+                leeway=settings.oauth2_leeway_seconds,
+                options={"require": _REQUIRED, "verify_aud": settings.oauth2_audience is not None},
+            )
+        except jwt.ExpiredSignatureError:
+            raise Unauthenticated("this token has expired: log in again") from None
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            # Which check failed is for the log of a developer, not for whoever tries tokens.
+            raise Unauthenticated("this token is not valid here") from None
+
+
+def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
+    """Who the claims name, by the settings. Raises Unauthenticated when a claim that decides is missing, Forbidden without a role."""
+    tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
+    users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
+    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
+    agents = frozenset(_claim_texts(claims, path)) if (path := settings.claim("agent")) else None
+    return Principal(tenant, f"jwt:{claims['sub']}", _role(settings, claims), namespaces, users, agents)
+
+
+def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
+    """The highest role that the claim's words stand for.
+
+    Raises Unauthenticated for a claim that is neither a text nor a list of texts, and Forbidden without a role.
+    """
+    path = settings.claim("role")
+    if not path:
+        return Role(settings.default_role)
+    claim = _at(claims, path)
+    listed: Any = claim.split() if isinstance(claim, str) else [] if claim is None else claim
+    words = [word for word in cast("list[Any]", listed) if isinstance(word, str)] if isinstance(listed, list) else []
+    if not isinstance(listed, list) or len(words) != len(cast("list[Any]", listed)):
+        raise Unauthenticated(f"the claim {path} of this token is neither a text nor a list of texts")
+    roles = [settings.roles[word] for word in words if word in settings.roles]
+    if not roles:
+        raise Forbidden("this token has no role here: ask for one of " + ", ".join(sorted(settings.roles)))
+    return max((Role(role) for role in roles), key=list(Role).index)
+
+
+def _at(claims: Mapping[str, Any], path: str) -> Any:
+    """A claim: by its whole name (which may be a URL), else as a path of names joined by dots."""
+    if path in claims:
+        return claims[path]
+    value: Any = claims
+    for part in path.split("."):
+        value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _claim_text(claims: Mapping[str, Any], path: str) -> str:
+    value = _at(claims, path)
+    if not isinstance(value, str) or not value.strip():
+        raise Unauthenticated(f"this token lacks the claim {path}")
+    return value
+
+
+def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
+    value = _at(claims, path)
+    values = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
+    words = [word for word in values if isinstance(word, str) and word.strip()]
+    if not words or len(words) != len(values):
+        raise Unauthenticated(f"this token lacks the claim {path}")
+    return words
+
+
+def check_oauth(settings: AuthSettings) -> None:
+    """Raises StartupError when AUTH_MODE=oauth2 could not check a token."""
+    if not settings.oauth2_issuer_url:
+        raise StartupError("AUTH_MODE=oauth2 needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
+    wrong = set(settings.oauth2_algorithms) - ALGORITHMS
+    if wrong or not settings.oauth2_algorithms:
+        raise StartupError(f"setting OAUTH2_ALGORITHMS: give some of {', '.join(sorted(ALGORITHMS))}, as a JSON list")
+    if settings.oauth2_audience is None:
+        log.warning("OAUTH2_AUDIENCE is not set: tokens that the provider made for other services are accepted, too")
+
+
+def jwks_url(settings: AuthSettings) -> str:
+    """Where the provider's keys are."""
+    return settings.oauth2_jwks_url or f"{(settings.oauth2_issuer_url or '').rstrip('/')}/.well-known/jwks.json"
+
+
+def fetching(settings: AuthSettings) -> Fetch:
+    """Gets the provider's keys over HTTP: without following redirects, within five seconds, and no more than a megabyte."""
+    url = jwks_url(settings)
+
+    async def fetch() -> bytes:
+        async with (
+            asyncio.timeout(_FETCH_SECONDS),
+            httpx.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False) as client,
+            client.stream("GET", url, headers={"Accept": "application/json"}) as answer,
+        ):
+            if answer.status_code != 200:
+                raise ValueError(f"status {answer.status_code}")
+            body = b""
+            async for chunk in answer.aiter_bytes():
+                body += chunk
+                if len(body) > _MOST_KEY_BYTES:
+                    raise ValueError("too large")
+            return body
+
+    return fetch
+
+
+def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
+    """The keys for signatures that can be used, by `kid`; those that PyJWT does not know are left out."""
+    listed = json.loads(raw)
+    if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
+        raise ValueError("not a JSON Web Key Set")
+    keys: dict[str, jwt.PyJWK] = {}
+    for entry in cast("dict[str, list[Any]]", listed)["keys"]:
+        if not isinstance(entry, dict):
+            continue
+        jwk = cast("dict[str, Any]", entry)
+        if jwk.get("use", "sig") != "sig" or jwk.get("kty") == "oct" or not isinstance(jwk.get("kid"), str):
+            continue
+        try:
+            keys[jwk["kid"]] = jwt.PyJWK(jwk)
+        except jwt.PyJWTError:
+            continue
+    if not keys:
+        raise ValueError("no key that can be used")
+    return keys

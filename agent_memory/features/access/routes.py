@@ -1,0 +1,63 @@
+"""API keys, for administrators.
+
+These take the caller instead of a scope, and no Idempotency-Key: an answer that shows a secret must be kept nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Depends, Path, Request, Response
+
+from agent_memory.features.access.tokens import TokenService
+from agent_memory.foundation.api.dependencies import CallerDep, home_of
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory_client.models import AckResponse, CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
+
+router = operations("access")
+
+
+def tokens_of(request: Request) -> TokenService:
+    """The service of API keys. Raises Unavailable while the server starts."""
+    return home_of(request).services[TokenService]
+
+
+TokensDep = Annotated[TokenService, Depends(tokens_of)]
+TokenPath = Annotated[str, Path(max_length=100, description="The key's id, or its hash, or the begin of that.")]
+
+
+@router.get("/v1/auth/tokens", operation_id="list_tokens", response_model=TokenList, responses=errors())
+async def list_tokens(caller: CallerDep, tokens: TokensDep) -> Response:
+    """The API keys of the caller's tenant, without their secrets; an operator sees those of all tenants."""
+    return ModelResponse(TokenList(tokens=list(await tokens.list(caller))))
+
+
+@router.post("/v1/auth/tokens", operation_id="create_token", response_model=CreatedToken, responses=errors(400, 409, 413, 415))
+async def create_token(caller: CallerDep, tokens: TokensDep, body: Annotated[CreateTokenRequest, Body()]) -> Response:
+    """Makes an API key; its secret is in this answer and nowhere else. An Idempotency-Key has no effect."""
+    return ModelResponse(await tokens.create(caller, body), _NO_STORE)
+
+
+@router.get("/v1/auth/tokens/{token_id}", operation_id="get_token", response_model=TokenInfo, responses=errors(404, 409))
+async def get_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
+    """One API key, without its secret."""
+    return ModelResponse(await tokens.show(caller, token_id))
+
+
+@router.delete("/v1/auth/tokens/{token_id}", operation_id="delete_token", response_model=AckResponse, responses=errors(404, 409))
+async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
+    """Revokes an API key: from the answer on no process accepts it."""
+    await tokens.remove(caller, token_id)
+    return ModelResponse(AckResponse(status="ok"))
+
+
+@router.post(
+    "/v1/auth/tokens/{token_id}/rotate", operation_id="rotate_token", response_model=CreatedToken, responses=errors(404, 409, 413, 415)
+)
+async def rotate_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath, body: Annotated[RotateTokenRequest, Body()]) -> Response:
+    """Gives an API key another secret, shown in this answer only; the former one counts for `grace_seconds` more."""
+    return ModelResponse(await tokens.rotate(caller, token_id, body.grace_seconds), _NO_STORE)
+
+
+_NO_STORE = (b"cache-control", b"no-store")

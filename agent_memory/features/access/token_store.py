@@ -1,0 +1,168 @@
+"""API keys in Redis: found by the keyed digest of the secret, which itself is kept nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_bytes
+from typing import Any, Literal
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.core.scope import Role
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
+
+# How old the noted time of last use may be before it is noted again, and for how long one that ran out is still listed.
+_USED_STEP_MS = 60_000
+_LISTED_MS = 30 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One API key as it is stored. Times in ms since 1970; `former` are digests of secrets that were rotated away and may still count."""
+
+    id: str
+    digest: str
+    tenant: str
+    role: Role
+    description: str
+    created: int
+    expires: int | None = None
+    used: int | None = None
+    namespaces: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    former: tuple[str, ...] = ()
+
+
+class TokenStore:
+    """All reads and writes of API keys. They are no tenant's data, so these methods take no scope: `access/tokens.py` guards them."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._look_up = Script(client, "access/token_look_up")
+        self._add = Script(client, "access/token_add")
+        self._rotate = Script(client, "access/token_rotate")
+        self._remove = Script(client, "access/token_remove")
+        self._erasures = ErasureGuard(client, keys)
+
+    async def secret(self) -> bytes:
+        """The secret of this installation, made at the first call: the key of the digests when the settings name none."""
+        key = self._keys.token_secret
+        with redis_errors():
+            await self._client.set(key, token_bytes(32).hex(), nx=True)
+            secret: Any = await self._client.get(key)
+            return bytes(secret)
+
+    async def look_up(self, digest: str) -> tuple[Token, int] | None:
+        """The token of a digest and the time (ms); notes that it was used. One round trip."""
+        reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
+        if not reply:
+            return None
+        return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
+
+    async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
+        """Stores a token whose times are not set yet; `lifetime_ms` 0 is for ever. When it was made (ms), None if its digest is taken.
+
+        Raises ErasureUnderWay while one of its users or agents is erased: that ends their keys.
+        """
+        await self._require_none_erased(token)
+        fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
+        for name, limit in (("ns", token.namespaces), ("us", token.users), ("ag", token.agents)):
+            if limit is not None:
+                fields += [name, json.dumps(sorted(limit), ensure_ascii=False)]
+        created = await self._add(
+            names=self._keys.tokens,
+            token=self._keys.token(token.digest),
+            id=token.id,
+            digest=token.digest,
+            lifetime_ms=lifetime_ms,
+            listed_ms=_LISTED_MS,
+            fields=fields,
+        )
+        return int(created) or None
+
+    async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
+        """Gives a token another digest; the former counts for `grace_ms` more. False when it was rotated or removed meanwhile.
+
+        Raises ErasureUnderWay as `add_token`.
+        """
+        await self._require_none_erased(token)
+        rotated = await self._rotate(
+            names=self._keys.tokens,
+            new_token=self._keys.token(digest),
+            old_token=self._keys.token(token.digest),
+            id=token.id,
+            new_digest=digest,
+            old_digest=token.digest,
+            grace_ms=grace_ms,
+        )
+        return bool(rotated)
+
+    async def _require_none_erased(self, token: Token) -> None:
+        for user_id in token.users or ():
+            await self._erasures.require_none(token.tenant, None, user_id)
+        for agent_id in token.agents or ():
+            await self._erasures.require_none(token.tenant, None, None, agent_id)
+
+    async def find_token(self, token_id: str) -> Token | None:
+        """The token of an id, or None."""
+        digest = (await read(self._client, lambda pipe: pipe.hget(self._keys.tokens, token_id)))[0]
+        if digest is None:
+            return None
+        fields = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.token(digest.decode()))))[0]
+        return _decode(digest.decode(), fields) if fields else None
+
+    async def all_tokens(self) -> Sequence[Token]:
+        """Every token, the oldest first; the names of those that ran out long ago are forgotten on the way."""
+        names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
+        if not names:
+            return []
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
+        gone = [name for name, fields in zip(names, rows, strict=True) if not fields]
+        if gone:
+            with redis_errors():
+                await self._client.hdel(self._keys.tokens, *gone)
+        tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), rows, strict=True) if fields]
+        return sorted(tokens, key=lambda token: (token.created, token.id))
+
+    async def remove_token(self, token: Token) -> bool:
+        """Forgets a token and what it was rotated from. False when it was rotated or removed meanwhile."""
+        tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
+        return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
+
+    async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
+        """Limits a token to these users ("us") or agents ("ag")."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                for digest in (token.digest, *token.former):
+                    pipe.hset(self._keys.token(digest), limit, json.dumps(sorted(names), ensure_ascii=False))
+                await pipe.execute()
+
+
+def _decode(digest: str, fields: dict[bytes, bytes]) -> Token:
+    def limit(name: bytes) -> frozenset[str] | None:
+        return frozenset(json.loads(fields[name])) if name in fields else None
+
+    def moment(name: bytes) -> int | None:
+        return int(fields[name]) if name in fields else None
+
+    return Token(
+        id=fields[b"id"].decode(),
+        digest=digest,
+        tenant=fields[b"tn"].decode(),
+        role=Role(fields[b"ro"].decode()),
+        description=fields[b"de"].decode(),
+        created=int(fields[b"ca"]),
+        expires=moment(b"ex"),
+        used=moment(b"lu"),
+        namespaces=limit(b"ns"),
+        users=limit(b"us"),
+        agents=limit(b"ag"),
+        former=tuple(fields.get(b"pr", b"").decode().split()),
+    )

@@ -1,0 +1,240 @@
+"""API keys: making, listing, rotating and revoking them, and checking those that callers send.
+
+A key is 256 random bits, shown once; kept is its HMAC-SHA256 under the installation's secret, which is also how it is found: one look-up
+however many there are, and nothing to compare byte by byte. A process trusts what it looked up for `LEASE_SECONDS`, and whoever
+revokes a key gets the answer when that time is over: from the answer on, no process accepts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
+from time import monotonic
+
+from agent_memory.features.access.token_store import Token, TokenStore
+from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound, Unauthenticated
+from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Role
+from agent_memory.foundation.core.settings import AuthSettings
+from agent_memory_client.models import CreatedToken, CreateTokenRequest, RoleEnum, TokenInfo, new_id
+
+PREFIX = "am_"
+LEASE_SECONDS = 0.5
+_MOST_CACHED = 10_000
+_MAX_LIFETIME = timedelta(days=100 * 366)
+OPERATOR = Principal(DEFAULT_TENANT, "admin-token", Role.ADMIN, operator=True)
+
+
+class TokenGate:
+    """Knows callers by their API keys, and the operator by `AUTH_ADMIN_TOKEN`."""
+
+    def __init__(self, settings: AuthSettings, store: TokenStore, clock: Callable[[], float] = monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._configured_secret = settings.secret.get_secret_value().encode() if settings.secret else b""
+        self._secret = self._configured_secret
+        self._admin = settings.admin_token.get_secret_value() if settings.admin_token else None
+        self._trusted: dict[str, tuple[Principal, float]] = {}
+
+    def renew(self) -> None:
+        """Another store is in use from now on, with other keys and a secret of its own."""
+        self._secret = self._configured_secret
+        self._trusted.clear()
+
+    async def admit(self, credential: str) -> Principal:
+        """Who sent this key. Raises Unauthenticated, RedisUnavailable."""
+        digest = await self.digest(credential)
+        trusted = self._trusted.get(digest)
+        begun = self._clock()
+        if trusted is not None and begun < trusted[1]:
+            return trusted[0]
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR
+        looked_up = await self._store.look_up(digest)
+        if looked_up is None:
+            self._trusted.pop(digest, None)
+            raise Unauthenticated("this API key is not known: it is wrong, or was revoked")
+        token, now = looked_up
+        left = LEASE_SECONDS if token.expires is None else min(LEASE_SECONDS, (token.expires - now) / 1000)
+        if left <= 0:
+            self._trusted.pop(digest, None)
+            raise Unauthenticated("this API key has expired: ask for a new one")
+        principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
+        if len(self._trusted) >= _MOST_CACHED:
+            self._trusted.clear()
+        # Counted from before the look-up: what was revoked while its answer was on the way is trusted no longer for that.
+        self._trusted[digest] = (principal, begun + left)
+        return principal
+
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.recall_principal."""
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR, True
+        trusted = self._trusted.get(self._digest(credential)) if self._secret else None
+        return None if trusted is None else (trusted[0], self._clock() < trusted[1])
+
+    async def digest(self, credential: str) -> str:
+        """The name under which a key is kept."""
+        if not self._secret:
+            self._secret = await self._store.secret()
+        return self._digest(credential)
+
+    def _digest(self, credential: str) -> str:
+        return hmac.digest(self._secret, credential.encode(), "sha256").hex()
+
+    def forget(self) -> None:
+        """Trusts nothing any more that was looked up before."""
+        self._trusted.clear()
+
+
+class TokenService:
+    """API keys as administrators see them."""
+
+    def __init__(self, store: TokenStore, gate: TokenGate) -> None:
+        self._store = store
+        self._gate = gate
+
+    async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
+        """Makes a key. Raises Forbidden, BadInput, Conflict for a given secret that is in use."""
+        tenant = self._tenant(who, body.tenant)
+        secret = body.token or PREFIX + token_urlsafe(32)
+        expires = body.expires_at
+        if body.expires_days is not None:
+            if expires is not None:
+                raise BadInput("give expires_days or expires_at, not both", field="expires_at")
+            expires = datetime.now(UTC) + timedelta(days=body.expires_days)
+        life = timedelta(0) if expires is None else expires - datetime.now(UTC)
+        if expires is not None and not timedelta(0) < life < _MAX_LIFETIME:
+            raise BadInput("must lie in the future, within 100 years", field="expires_at")
+        token = Token(
+            id=new_id(),
+            digest=await self._gate.digest(secret),
+            tenant=tenant,
+            role=Role(body.role.value),
+            description=body.description,
+            created=0,
+            namespaces=_limit(body.namespaces),
+            users=_limit(body.users),
+            agents=_limit(body.agents),
+        )
+        if await self._store.add_token(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
+            raise Conflict("this secret is in use already: give another, or none")
+        return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
+
+    async def list(self, who: Principal) -> Sequence[TokenInfo]:
+        """The keys of the caller's tenant, an operator's of all, the oldest first. Raises Forbidden."""
+        return [token_info(token) for token in await self._mine(who)]
+
+    async def show(self, who: Principal, name: str) -> TokenInfo:
+        """A key by its id, or by its hash or the begin of that. Raises Forbidden, NotFound, Conflict when several begin so."""
+        return await self._find(who, name)
+
+    async def remove(self, who: Principal, name: str) -> None:
+        """Revokes a key: when this returns, no process accepts it any more. Raises as `show`."""
+        if not await self._store.remove_token(await self._token(who, name)):
+            raise Conflict("this key was rotated or revoked meanwhile: look at it again")
+        await self._settled()
+
+    async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
+        """Gives a key another secret; the former counts for `grace_seconds` more. Raises as `show`, Conflict when others do the same."""
+        token = await self._token(who, name)
+        secret = PREFIX + token_urlsafe(32)
+        if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
+            raise Conflict("this key was rotated or revoked meanwhile: look at it again")
+        if grace_seconds < LEASE_SECONDS:
+            await self._settled()
+        return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
+
+    async def forget_user(self, tenant: str, user_id: str) -> int:
+        """Revokes the keys of a user, and takes the user out of those that are for several; returns how many it touched."""
+        touched = 0
+        for token in await self._store.all_tokens():
+            if token.tenant == tenant and token.users is not None and user_id in token.users:
+                touched += 1
+                rest = token.users - {user_id}
+                await (self._store.narrow(token, "us", rest) if rest else self._store.remove_token(token))
+        if touched:
+            await self._settled()
+        return touched
+
+    async def forget_agent(self, tenant: str, agent_id: str) -> int:
+        """Revokes the keys that are for this agent alone, and takes it out of those that are for several; returns how many it touched."""
+        touched = 0
+        for token in await self._store.all_tokens():
+            if token.tenant == tenant and token.agents is not None and agent_id in token.agents:
+                touched += 1
+                rest = token.agents - {agent_id}
+                await (self._store.narrow(token, "ag", rest) if rest else self._store.remove_token(token))
+        if touched:
+            await self._settled()
+        return touched
+
+    async def _settled(self) -> None:
+        """Waits until no process trusts what it looked up before now."""
+        self._gate.forget()
+        await asyncio.sleep(LEASE_SECONDS)
+
+    def _tenant(self, who: Principal, tenant: str | None) -> str:
+        _require_admin(who)
+        if tenant is None or tenant == who.tenant:
+            return who.tenant
+        if not who.operator:
+            raise Forbidden("these credentials make keys for their own tenant only: use AUTH_ADMIN_TOKEN", field="tenant")
+        return tenant
+
+    async def _mine(self, who: Principal) -> list[Token]:
+        _require_admin(who)
+        return [token for token in await self._store.all_tokens() if who.operator or token.tenant == who.tenant]
+
+    async def _token(self, who: Principal, name: str) -> Token:
+        _require_admin(who)
+        exact = await self._store.find_token(name)
+        if exact is not None and (who.operator or exact.tenant == who.tenant):
+            return exact
+        matches = [token for token in await self._mine(who) if len(name) >= 4 and token.digest.startswith(name)]
+        if not matches:
+            raise NotFound("there is no such API key")
+        if len(matches) > 1:
+            raise Conflict(f"{len(matches)} API keys begin like this: give more of the hash, or the id")
+        return matches[0]
+
+    async def _find(self, who: Principal, name: str) -> TokenInfo:
+        return token_info(await self._token(who, name))
+
+
+def token_info(token: Token) -> TokenInfo:
+    """A key as it is shown: everything but the secret."""
+    return TokenInfo(
+        id=token.id,
+        hash=token.digest,
+        tenant=token.tenant,
+        role=RoleEnum(token.role.value),
+        description=token.description,
+        created_at=_moment(token.created),
+        expires_at=None if token.expires is None else _moment(token.expires),
+        last_used_at=None if token.used is None else _moment(token.used),
+        namespaces=_sorted(token.namespaces),
+        users=_sorted(token.users),
+        agents=_sorted(token.agents),
+    )
+
+
+def _require_admin(who: Principal) -> None:
+    if who.role is not Role.ADMIN:
+        raise Forbidden("this needs credentials with the role admin")
+    if who.namespaces is not None or who.users is not None or who.agents is not None:
+        raise Forbidden("credentials that are limited to some namespaces, users or agents manage no API keys")
+
+
+def _limit(values: Sequence[str] | None) -> frozenset[str] | None:
+    return None if values is None else frozenset(values)
+
+
+def _sorted(limit: frozenset[str] | None) -> list[str] | None:
+    return None if limit is None else sorted(limit)
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,227 @@
+"""Which messages a fact rests on: those that it cites when they hold it, else the nearest that does, else none (pure).
+
+A message *holds* a fact when every number of the fact stands in it, every name stands in it or in what was shown before it, at least half
+of the fact's words of content and numbers stand in it, and one of what the fact says that somebody is ("is a musician"). An answer that
+says little itself ("Yes", "Since May") is read with the two messages before it; where these are the assistant's, it must be an answer to
+a question, or agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from agent_memory.features.extraction.fact_wording import Claim, Wording, joined
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.normalization import normal_text
+from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.statements import worth_asking
+from agent_memory.foundation.text.terms import fold, words
+
+# Messages before an answer that it is read with.
+_REACH = 2
+# So many words of content are no statement of their own.
+_SHORT = 3
+# Of the words of a fact, what must stand in its messages, and what in the cited message itself when others help.
+_SHARE = 0.5
+_OWN_SHARE = 1 / 3
+_MOST_TOGETHER = 3
+_MOST_TRIED = 8
+# So many words in a row are quoted, not reported; so is a whole message, however short.
+_QUOTED_WORDS = 4
+
+_NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
+_DENIAL_WORDS = frozenset(_NO.split())
+_YES = """
+yes yeah yep yup correct right exactly indeed true absolutely definitely ja jawohl jep genau stimmt richtig oui ouais exact exactement
+si claro exacto correcto sim certo exato da verno vero esatto tak zgadza klopt inderdaad evet dogru да верно точно はい そう うん
+对 是 是的 没错 對 네 예 맞아 맞아요 نعم صحيح हाँ हां
+"""
+_ASSENT_WORDS = frozenset(map(fold, _YES.split()))
+_ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощник|어시스턴트|비서|المساعد", re.IGNORECASE)
+
+
+class SourceMessage(Protocol):
+    """A message as facts are taken from it."""
+
+    @property
+    def text(self) -> str:
+        """Its own words."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """Its role, or the name of who speaks."""
+        ...
+
+    @property
+    def said(self) -> datetime:
+        """When it was said."""
+        ...
+
+    @property
+    def states(self) -> bool:
+        """Whether somebody says it, rather than a program."""
+        ...
+
+
+class Grounds:
+    """The messages of a batch, and those shown before them, as what facts can rest on. Made once for a batch.
+
+    `translated`: facts are written in a language of their own by an operator's rule; only their numbers are looked for then, and one word
+    or name where they have no number.
+    """
+
+    def __init__(self, messages: Sequence[SourceMessage], before: Sequence[SourceMessage] = (), *, translated: bool = False) -> None:
+        self._shown = [*before, *messages]
+        self._first = len(before)
+        self._translated = translated
+        self._wordings = [Wording(message.text, message.said, message.role) for message in self._shown]
+        self._says = [message.states for message in self._shown]
+        self._usable = [index for index in range(self._first, len(self._shown)) if self._says[index] and self._tells(index)]
+
+    def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
+        """The places (from 0) of the messages that a fact rests on, in their order; none for a fact that is to be refused.
+
+        `cited` are places in the batch. What is cited is taken when it holds the fact. A fact that cites nothing, the whole batch, or what
+        does not hold it, rests on the nearest message: the one that holds most of its words, the user's before the assistant's, the later
+        of equals; with others where it takes several. What cites programs and bare questions alone is refused.
+        """
+        claim = Claim.of(text, entities)
+        if claim.is_empty or not self._usable:
+            return []
+        chosen = [self._first + place for place in cited if self._first + place in self._usable]
+        if cited and not chosen:
+            return []
+        whole = len(chosen) > 1 and len(chosen) == len(self._usable)
+        if not chosen or whole or not self._holds(claim, chosen):
+            chosen = self._nearest(claim)
+        if not chosen:
+            return []
+        chosen = self._witnesses(claim, chosen)
+        if self._quotes_assistant(text, chosen):
+            return []
+        return sorted(index - self._first for index in chosen)
+
+    def supported(self, text: str) -> str:
+        """A fact without sentences that nothing of what was shown holds: "I'm sorry for any misunderstanding." behind what was said."""
+        sentences = split_sentences(text)
+        if len(sentences) < 2 or self._translated:
+            return text
+        shown = joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
+        kept = [sentence for sentence in sentences if shown is not None and self._has_some(Claim.of(sentence), shown)]
+        return text if len(kept) == len(sentences) else " ".join(kept)
+
+    def _tells(self, index: int) -> bool:
+        """Whether a message can hold a fact: a bare question does not, nor do thanks and greetings, unless they answer the assistant."""
+        text = self._shown[index].text
+        if is_bare_question(text):
+            return False
+        return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
+
+    def _has_some(self, claim: Claim, shown: Wording) -> bool:
+        """Whether messages hold the numbers and names of a claim, and a word of it."""
+        if claim.is_empty:
+            return True
+        if not all(map(shown.holds_number, claim.numbers)) or not all(map(shown.holds_word, claim.names)):
+            return False
+        return bool(claim.numbers or claim.names) or any(map(shown.holds_word, claim.words))
+
+    def _nearest(self, claim: Claim) -> list[int]:
+        ranked = sorted(self._usable, key=lambda index: (self._held(claim, self._wordings[index]), index), reverse=True)
+        for index in [index for index in ranked if self._is_witness(index)][:_MOST_TRIED]:
+            if self._held(claim, self._wordings[index]) and self._holds(claim, [index]):
+                return [index]
+        answers = [index for index in reversed(self._usable) if self._is_witness(index) and self._is_short(index)][:_MOST_TRIED]
+        for index in answers:
+            if self._holds(claim, [index]):
+                return [index]
+        together: list[int] = []
+        best = 0
+        for _ in range(_MOST_TOGETHER):
+            gains = [(self._held(claim, joined([self._wordings[i] for i in [*together, index]])), index) for index in ranked[:_MOST_TRIED]]
+            held, index = max(gains, key=lambda gain: (gain[0], self._is_witness(gain[1]), gain[1]), default=(0, -1))
+            if held <= best:
+                break
+            best, together = held, [*together, index]
+            if self._holds(claim, together):
+                return together
+        return []
+
+    def _holds(self, claim: Claim, chosen: Sequence[int]) -> bool:
+        """Whether messages hold a claim."""
+        own = joined([self._wordings[index] for index in chosen])
+        near_indexes = sorted({near for index in chosen for near in self._before(index)} | set(chosen))
+        near = joined([self._wordings[index] for index in near_indexes])
+        short = all(self._is_short(index) for index in chosen)
+        if not all(own.holds_number(number) or (short and near.holds_number(number)) for number in claim.numbers):
+            return False
+        if self._translated:
+            return bool(claim.numbers) or any(near.holds_word(word) for word in claim.words | claim.names) or not _same_script(claim, near)
+        earlier = joined([w for w, says in zip(self._wordings[: max(chosen) + 1], self._says, strict=False) if says])
+        if not all(earlier.holds_word(name) for name in claim.names):
+            return False
+        if claim.kinds and not any(map(near.holds_word, claim.kinds)):
+            return False
+        total = len(claim.words) + len(claim.numbers)
+        held = sum(map(own.holds_word, claim.words)) + sum(map(own.holds_number, claim.numbers))
+        if held >= total * _SHARE:
+            return bool(total) or any(map(own.holds_word, claim.names))
+        words_near = sum(map(near.holds_word, claim.words))
+        if words_near < len(claim.words) * _SHARE or not (short or held >= total * _OWN_SHARE):
+            return False
+        peoples = joined([self._wordings[index] for index in near_indexes if self._is_witness(index) or index in chosen])
+        if sum(map(peoples.holds_word, claim.words)) >= len(claim.words) * _SHARE:
+            return True
+        return any(self._answers(index, claim) for index in chosen)
+
+    def _answers(self, index: int, claim: Claim) -> bool:
+        """Whether a message answers what the assistant asked before it, or agrees to it. After a "no" a fact must deny something."""
+        before = self._before(index)[-1:]
+        if not self._is_witness(index) or not before or self._is_witness(before[0]):
+            return False
+        said = words(self._shown[index].text)
+        if said[:1] and said[0] in _DENIAL_WORDS:
+            return claim.denies
+        if "?" in (asked := self._shown[before[0]].text) or "？" in asked or "؟" in asked:
+            return not is_filler(self._shown[index].text) or not _ASSENT_WORDS.isdisjoint(said)
+        return not _ASSENT_WORDS.isdisjoint(said[:2])
+
+    def _held(self, claim: Claim, wording: Wording) -> int:
+        """How much of a claim stands in messages."""
+        return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
+
+    def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
+        """Of chosen messages those of the assistant alone when people's hold nothing of the claim and do not agree to it."""
+        people = [index for index in chosen if self._is_witness(index)]
+        if len(people) in (0, len(chosen)):
+            return list(chosen)
+        if any(self._held(claim, self._wordings[index]) or self._answers(index, claim) for index in people):
+            return list(chosen)
+        return [index for index in chosen if not self._is_witness(index)]
+
+    def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
+        """Whether a fact is no more than what the assistant said, word for word, and does not name it."""
+        if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
+            return False
+        quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
+        whole = [normal_text(self._shown[index].text) for index in chosen]
+        return any(quoted == said or (long and quoted in said) for said in whole)
+
+    def _before(self, index: int) -> list[int]:
+        said = [earlier for earlier in range(max(index - 2 * _REACH, 0), index) if self._says[earlier]]
+        return said[-_REACH:]
+
+    def _is_witness(self, index: int) -> bool:
+        return self._says[index] and self._shown[index].role != "assistant"
+
+    def _is_short(self, index: int) -> bool:
+        return len(self._wordings[index].content) <= _SHORT
+
+
+def _same_script(claim: Claim, near: Wording) -> bool:
+    """Whether a claim and messages are both written in Latin letters, or both are not: words of two scripts cannot be compared."""
+    return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

@@ -1,0 +1,189 @@
+"""From a model's answer to memories: cited, attributed, dated, cleaned, and without what must not be recorded (pure)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_memory.features.extraction.fact_dates import event_day, instant
+from agent_memory.features.extraction.fact_support import Grounds
+from agent_memory.features.extraction.prompt_echoes import repeats_instructions
+from agent_memory.features.extraction.prompts import VERSION, ExtractedFact
+from agent_memory.features.extraction.rules import Rules
+from agent_memory.features.memories.annotations import annotate, annotations_of
+from agent_memory.features.memories.service import content_hash, fact_memory_id
+from agent_memory.features.memories.trust import TRUST
+from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.text.dates.relative import with_absolute_times
+from agent_memory.foundation.text.normalization import normal_text
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
+
+_QUOTE_CHARS = 1000
+_ROLES = frozenset({"", "user", "assistant", *PROGRAM_ROLES, *TOOL_ROLES})
+_NO_SLOT = re.compile(r"[^\w.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionMessage:
+    """A message as facts are taken from it: its own words, without secrets."""
+
+    stored: StoredMessage
+    text: str
+
+    @property
+    def id(self) -> str:
+        """The message's id."""
+        return self.stored.message.id
+
+    @property
+    def role(self) -> str:
+        """The message's role."""
+        return self.stored.message.role
+
+    @property
+    def said(self) -> datetime:
+        """When it was said."""
+        return self.stored.message.created_at
+
+    @property
+    def states(self) -> bool:
+        """Whether somebody says it: programs do not, and tools only fetch."""
+        return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fact that could become a memory. `witnessed`: somebody else than the assistant, which may only repeat what it was told, said it."""
+
+    record: MemoryRecord
+    evidence: Evidence
+    witnessed: bool
+
+
+def candidates(
+    ref: SessionRef,
+    rules: Rules,
+    facts: Sequence[ExtractedFact],
+    messages: Sequence[ExtractionMessage],
+    *,
+    before: Sequence[ExtractionMessage] = (),
+    model: str,
+    clean: Callable[[str], str],
+) -> list[Candidate]:
+    """The facts of an answer that may be stored, each once, in the order of what they come from; `clean` takes secrets out of a text.
+
+    Each rests on messages of the batch that hold it (`Grounds`), understood with those `before`; what no message holds, what only programs
+    say, and what repeats our instructions is no fact.
+    """
+    by_words: dict[object, Candidate] = {}
+    grounds = Grounds(messages, before, translated=rules.language is not None)
+    for fact in facts:
+        places = [n - 1 for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)]
+        text = grounds.supported(clean(clean_text(fact.text)))
+        fact = fact.model_copy(update={"text": text})
+        cited = [] if repeats_instructions(text) else [messages[place] for place in grounds.find(text, fact.entities, places)]
+        candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
+        if candidate is None:
+            continue
+        words = normal_text(candidate.record.text), candidate.record.event_date
+        same = by_words.setdefault(words, candidate)
+        if same is not candidate:
+            by_words[words] = _merged_candidate(same, candidate)
+    return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
+
+
+def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
+    """Two entries of the same words are one fact that rests on the messages of both."""
+    ids = list(dict.fromkeys([*first.evidence.message_ids, *second.evidence.message_ids]))
+    evidence = first.evidence.model_copy(update={"message_ids": ids})
+    old = first.record
+    ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
+    record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
+    record.trust = min((candidate.record.trust for candidate in (first, second) if candidate.record.trust is not None), default=None)
+    return Candidate(record, evidence, first.witnessed or second.witnessed)
+
+
+def _candidate(
+    ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
+) -> Candidate | None:
+    said = max(message.said for message in cited)
+    text = clean(clean_text(fact.text))
+    tags = [tag for tag in map(clean_text, (*fact.topics, *fact.entities)) if tag]
+    if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
+        return None
+    zone = rules.zone
+    kind = "semantic" if rules.strategy == "preferences" else fact.type
+    event = instant(fact.event_date, zone)
+    try:
+        text = with_absolute_times(text, said.astimezone(zone).date())
+        if kind == "episodic":
+            event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
+    except OverflowError:
+        pass  # A message at the calendar's end: its days have no neighbours.
+    begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
+    if ends is not None and ends <= (begins or said):
+        begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
+    users = [message for message in cited if message.role != "assistant"]
+    role = _speaker(fact.speaker, (users or cited)[0].role)
+    ids = [message.id for message in cited]
+    quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
+    evidence = Evidence(
+        session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said
+    )
+    record = MemoryRecord.model_validate(
+        {
+            "id": fact_memory_id(ref, text, ids),
+            "text": text,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": kind,
+            "topics": [tag for tag in map(clean_text, fact.topics) if tag],
+            "entities": [tag for tag in map(clean_text, fact.entities) if tag],
+            "slot": _slot(fact.slot) if kind == "semantic" else None,
+            "category": fact.category if fact.category in {category.name for category in rules.categories} else None,
+            "event_date": event,
+            "valid_from": begins,
+            "valid_to": ends,
+            "expires_at": over if over is not None and over > said else None,
+            "created_at": said,
+            "last_accessed": said,
+            "persisted_at": datetime.now(UTC),
+            "extracted_from": ids,
+            "extraction_strategy": rules.strategy,
+            "discrete_memory_extracted": "t",
+            "evidence": [evidence],
+            "source_class": evidence.source,
+            # The least of what is cited, whoever of them the fact is ascribed to.
+            "trust": None if len(users) == len(cited) else TRUST["assistant"],
+            "model": model,
+            "prompt_version": VERSION,
+        },
+        # The rules for callers are not for us: a message's id may hold a comma.
+        context=ANSWER,
+    )
+    annotate(record, [annotations_of(message.stored.message) for message in cited])
+    record.memory_hash = content_hash(record)
+    return Candidate(record, evidence, bool(users))
+
+
+def _speaker(named: str | None, role: str) -> str:
+    """Who said a fact: the name that the model read, unless it is a role other than that of the message."""
+    name = clean_text(named or "")
+    return role if name.casefold() in _ROLES else name
+
+
+def _slot(slot: str | None) -> str | None:
+    """A slot as all models should have written it."""
+    return _NO_SLOT.sub("_", clean_text(slot or "").casefold()).strip("_.")[:128] or None
+
+
+def clean_text(text: str) -> str:
+    """A model's text as ours: NFC, without control characters and lone surrogates."""
+    valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())

@@ -1,0 +1,35 @@
+"""Facts from messages: the rules for taking them."""
+
+from __future__ import annotations
+
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.extraction.rules import ExtractionRulesService
+from agent_memory.features.extraction.transfer import RuleTransfer
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.foundation.core.settings import Settings
+
+
+def open_extraction(foundation: Foundation, services: Services) -> None:
+    """Opens the rules."""
+    store = RuleStore(foundation.client, foundation.keys)
+    services[SearchService].register_zones(store)
+    services.add(store, ExtractionRulesService(store), RuleTransfer(store))
+
+
+def _minutes_of_contradictions(settings: Settings) -> float | None:
+    return settings.compaction.every_minutes if settings.longterm.enabled else None
+
+
+EXTRACTION = Feature(
+    name="extraction",
+    open=open_extraction,
+    routes=("agent_memory.features.extraction.routes:router",),
+    keys=(KeySpace("xr:<tenant>", "hash", "rules for taking facts, by namespace and user", "until deleted"),),
+    schedule={
+        "contradictions": PeriodicJob("agent_memory_worker.extraction.contradictions:find_contradictions", _minutes_of_contradictions)
+    },
+    exporter=RuleTransfer,
+    eraser=RuleTransfer,
+)

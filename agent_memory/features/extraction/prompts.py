@@ -1,0 +1,275 @@
+"""The prompt that takes facts worth remembering out of messages, by whatever strategy (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal, Self, cast
+
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, field_validator, model_validator
+
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
+
+VERSION = "extract/3"
+"""What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""
+
+_TO_KEEP = {
+    "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
+decisions.
+- Things that happened or will happen at a time.
+- Ways of doing something that somebody explained or agreed on (type "procedural").""",
+    "preferences": """- Preferences and nothing else: what somebody likes, dislikes, avoids, or wants done in a certain way, with its \
+reason or condition if one is given.
+- type is always "semantic".""",
+}
+_TASK = """You read new messages of a conversation and write down what is worth remembering in later conversations.
+
+What to keep:
+{to_keep}
+
+What never to keep:
+- Jokes, sarcasm, hypotheticals ("if I lived in Rome"), fiction, questions, and what somebody else is only quoted with.
+- Greetings, small talk, general knowledge, the assistant's wording. Nothing that is not said.
+- Passwords, keys, card numbers and other secrets, also not where "[redacted" stands for one.{never}
+
+How to write it:
+- One fact per entry, each understandable on its own years later: no "he", "there" or "the project" whose meaning is only in the \
+conversation. Name the person; the user is "User" unless the conversation names them.
+- Say whose fact it is. `speaker` is who said it: a name when the conversation gives one, else the message's role. Of the assistant, \
+keep only what it recommended, promised or did, and say that it did; what it supposes of the user is a fact when the user confirms it. \
+Messages of tools help to understand: take no fact from them alone.
+- Make relative dates absolute, each against its own message's time ("at", {zone}): "yesterday" in a message of 2024-03-05 is 2024-03-04. \
+What stands between quotation marks stays as it is.
+- type "semantic": lasting facts (preferences, relations, skills, plans, properties). type "episodic": things that happened or will happen \
+at a time; give `event_date` as an ISO 8601 date or date-time when it is known, else null.
+- `valid_from`, `valid_to`: ISO 8601, when a fact began or ends to be true, if that is said; else null. `expires`: for a state that passes \
+by itself (an injury, a trip, a deadline), when it is surely over; else null.
+- `slot`: for a fact of which only one can be true of a person at a time, what it is about in snake case with its person, such as \
+"user.home_city" or "anna.employer"; else null.
+- `topics`: up to 5 short keywords; `entities`: names of people, places, products, organizations in the fact. No commas inside them.
+- `category`: {categories}.
+- `messages`: the numbers ("n") of just those new messages that say it. Names and numbers as they stand there.
+- When new messages correct each other, keep what holds in the end. At most {max_facts} facts; none is a good answer.
+- Write in {language}.
+- Context messages are only there to understand the new ones: take no fact from them.
+- {data_rule}
+
+Answer with a JSON object: {{"memories": [{{"text": "...", "type": "semantic", "topics": ["..."], "entities": ["..."], "slot": null, \
+"category": null, "event_date": null, "valid_from": null, "valid_to": null, "expires": null, "speaker": "user", "messages": [1]}}]}}. \
+When nothing is worth remembering: {{"memories": []}}"""
+INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
+"""What models are told beside data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionTask:
+    """What is asked for: a strategy ("discrete", "preferences" or "custom"), and the rules that add to it.
+
+    `custom` is the template of the strategy "custom": "{name}" is filled from `names`, other braces are plain text.
+    """
+
+    strategy: str = "discrete"
+    instructions: Sequence[str] = ()
+    categories: Sequence[tuple[str, str]] = ()
+    phrases: Sequence[str] = ()
+    zone: tzinfo = UTC
+    language: str | None = None
+    custom: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+_MOST_FACTS = 200
+# Of what a fact cites, and the characters of one citation.
+_MOST_CITED = 200
+_FACTS = re.compile(r'"memories"\s*+:\s*+\[')
+_NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
+
+
+def _has_text(item: Mapping[str, object]) -> bool:
+    text = item.get("text")
+    return isinstance(text, str) and bool(text.strip())
+
+
+class ExtractedFact(BaseModel):
+    """One fact that stands on its own."""
+
+    text: str = Field(min_length=1, max_length=4000)
+    type: Literal["semantic", "episodic", "procedural"] = "semantic"
+    topics: list[str] = []
+    entities: list[str] = []
+    slot: str | None = Field(default=None, description="What a fact of which only one can be true is about, or null.")
+    category: str | None = Field(default=None, description="One of the given categories, or null.")
+    event_date: str | None = Field(default=None, description="ISO 8601 date or date-time, or null.")
+    valid_from: str | None = Field(default=None, description="ISO 8601 date or date-time, or null.")
+    valid_to: str | None = Field(default=None, description="ISO 8601 date or date-time, or null.")
+    expires: str | None = Field(default=None, description="ISO 8601 date or date-time, or null.")
+    speaker: str | None = Field(default=None, description="Who said it.")
+    messages: list[int] = Field(default=[], description="Numbers of the new messages that the fact comes from.")
+
+    @field_validator("text")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value.strip()
+
+    @field_validator("type", mode="before")
+    @classmethod
+    def _known_type(cls, value: object) -> object:
+        """A type that does not exist says nothing about the fact."""
+        return value if value in ("semantic", "episodic", "procedural") else "semantic"
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _numbers(cls, value: object) -> list[int]:
+        """Numbers in whatever form models write them: 1, "1", "[1, 2]", "message 3", {"n": 1}.
+
+        What is none is left out; a fact that cites nothing is tied to the nearest message.
+        """
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
+        cited: list[int] = []
+        for item in items[:_MOST_CITED]:
+            named = cast("dict[str, object]", item).get("n") if isinstance(item, dict) else item
+            if isinstance(named, str):
+                cited += [int(number) for number in _NUMBER.findall(named[:_MOST_CITED])]
+            elif isinstance(named, int | float) and not isinstance(named, bool) and float(named).is_integer():
+                cited.append(int(named))
+        return cited
+
+    @field_validator("topics", "entities", mode="before")
+    @classmethod
+    def _short_tags(cls, value: object) -> object:
+        """Tags as they are stored: no commas, no blanks, no doubles, bounded; null is none, and so is the "..." of the instructions."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            return value
+        items = cast("list[object]", value)
+        tags = [" ".join(str(tag).replace(",", " ").split())[:128] for tag in items if isinstance(tag, str | int | float)]
+        return list(dict.fromkeys(tag for tag in tags if any(map(str.isalnum, tag))))[:10]
+
+    @field_validator("slot", "category", "speaker", mode="before")
+    @classmethod
+    def _short_or_none(cls, value: object) -> object:
+        """A word or none: anything else costs the word, not the fact."""
+        return " ".join(value.split())[:128] or None if isinstance(value, str) else None
+
+    @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
+    @classmethod
+    def _iso_or_none(cls, value: object) -> object:
+        """A date that is none ("unknown", "last spring") is left out rather than costing the fact."""
+        try:
+            return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
+        except ValueError:
+            return None
+
+
+class ExtractionAnswer(BaseModel):
+    """What the model answers."""
+
+    memories: list[ExtractedFact] = Field(max_length=_MOST_FACTS)
+    _refused: list[str] = PrivateAttr(default_factory=list[str])
+
+    @property
+    def refused(self) -> Sequence[str]:
+        """Why facts of the answer are none, one reason each."""
+        return self._refused
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read each fact by itself: one that does not fit costs no other. An answer without any that fits is refused."""
+        given = value.get("memories") if isinstance(value, dict) else None
+        if not isinstance(given, list):
+            return handler(value)
+        facts, refused = _fitting_facts(cast("list[object]", given))
+        return handler({"memories": facts if facts else given}).with_refused(refused)
+
+    def with_refused(self, refused: Sequence[str]) -> Self:
+        """The answer, which says why some of its facts are none."""
+        self._refused = list(refused)
+        return self
+
+
+def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
+    """The facts that fit, and why the others do not; a text alone is a fact, and what has no text tells nothing."""
+    facts: list[ExtractedFact] = []
+    refused: list[str] = []
+    for item in given:
+        fact = {"text": item} if isinstance(item, str) else item
+        if not isinstance(fact, dict) or not _has_text(cast("dict[str, object]", fact)):
+            refused.append("it has no text")
+        elif len(facts) == _MOST_FACTS:
+            refused.append(f"more than {_MOST_FACTS} facts")
+        else:
+            try:
+                facts.append(ExtractedFact.model_validate(fact))
+            except ValidationError as error:
+                problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+                refused.append(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    return facts, refused
+
+
+def facts_before_the_end(text: str) -> ExtractionAnswer | None:
+    """The facts that an answer gives whole before it was cut off; None without any."""
+    start = _FACTS.search(text)
+    if start is None:
+        return None
+    decoder, position = json.JSONDecoder(), start.end()
+    facts: list[object] = []
+    while (begin := text.find("{", position)) >= 0 and not text[position:begin].strip(" \t\r\n,"):
+        try:
+            fact, position = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            break
+        facts.append(fact)
+    try:
+        return ExtractionAnswer.model_validate({"memories": facts}) if facts else None
+    except ValidationError:
+        return None
+
+
+def extract_messages(
+    new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
+) -> list[ChatMessage]:
+    """The messages of one call: facts from `new`, understood with `context` (the messages just before; the caller bounds them)."""
+    task = task or ExtractionTask()
+    parts: list[str] = []
+    if context:
+        lines = fence(message_lines(context, task.zone), "context")
+        parts.append(f"Context messages (understand only, one JSON object per line):\n{lines}")
+    parts.append(f"New messages (one JSON object per line):\n{fence(message_lines(new, task.zone), 'messages')}")
+    parts.append('Now answer with the facts of the new messages under "memories".')
+    return [ChatMessage("system", _system(task, max_facts)), ChatMessage("user", "\n\n".join(parts))]
+
+
+def _system(task: ExtractionTask, max_facts: int) -> str:
+    to_keep = _TO_KEEP.get(task.strategy, _TO_KEEP["discrete"]) if task.custom is None else fill_template(task.custom.strip(), task.names)
+    if task.instructions:
+        to_keep += "\n" + "\n".join(f"- {instruction}" for instruction in task.instructions)
+    never = f"\n- Anything about these: {json.dumps(list(task.phrases), ensure_ascii=False)}." if task.phrases else ""
+    categories = "null"
+    if task.categories:
+        described = dict(task.categories)
+        categories = f"the name of the one that fits, else null: {json.dumps(described, ensure_ascii=False)}"
+    return _TASK.format(
+        to_keep=to_keep,
+        never=never,
+        zone=str(task.zone),
+        categories=categories,
+        language=task.language or "the language of the messages",
+        max_facts=max_facts,
+        data_rule=DATA_RULE,
+    )
+
+
+def fill_template(template: str, names: Mapping[str, str]) -> str:
+    """A template with each "{name}" of `names` replaced, once: what is put in is not looked at again, and other braces stay."""
+    if not names:
+        return template
+    pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")
+    return pattern.sub(lambda match: names[match[1]], template)

@@ -1,0 +1,93 @@
+"""Which rules hold for the facts of a session: those of its strategy's configuration and of everything that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.sessions.strategies import DEFAULT_SUMMARY_WORDS, check_strategy, check_zone, options_of
+from agent_memory.foundation.api.principals import shared_place_of, writing
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.text.blocked_phrases import Blocklist
+from agent_memory_client.models import AckResponse, ExtractionCategory, ExtractionRules, MemoryStrategyConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules of a session together, from the widest to the narrowest."""
+
+    strategy: str = "discrete"
+    instructions: tuple[str, ...] = ()
+    categories: tuple[ExtractionCategory, ...] = ()
+    phrases: tuple[str, ...] = ()
+    zone: tzinfo = UTC
+    language: str | None = None
+    review: bool = False
+    custom_prompt: str | None = None
+    summary_words: int = DEFAULT_SUMMARY_WORDS
+    topics: tuple[str, ...] = ()
+    blocklist: Blocklist = field(default_factory=lambda: Blocklist(()), compare=False)
+
+
+def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
+    """The rules of a session. What is wider is said first; of a zone, a language or a category of one name the narrowest counts.
+
+    Raises BadInput for a configuration that was stored before it was checked.
+    """
+    check_strategy(strategy)
+    options = options_of(strategy.config)
+    every: list[ExtractionRules] = [*wider, options]
+    categories = {category.name: category for rules in every for category in rules.categories}
+    phrases = tuple(dict.fromkeys(phrase for rules in every for phrase in rules.do_not_record))
+    return Rules(
+        strategy=strategy.strategy,
+        instructions=tuple(rules.instructions.strip() for rules in every if rules.instructions and rules.instructions.strip()),
+        categories=tuple(categories.values()),
+        phrases=phrases,
+        zone=zone_of(next((rules.timezone for rules in reversed(every) if rules.timezone), None)),
+        language=next((rules.language for rules in reversed(every) if rules.language), None),
+        review=any(rules.review for rules in every),
+        custom_prompt=options.custom_prompt,
+        summary_words=options.max_summary_length,
+        topics=tuple(options.topics),
+        blocklist=Blocklist(phrases),
+    )
+
+
+class ExtractionRulesService:
+    """Rules as the API offers them, and as workers read them."""
+
+    def __init__(self, store: RuleStore) -> None:
+        self._store = store
+
+    async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
+        """The rules of exactly this place; empty ones when there are none. Raises Forbidden."""
+        return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
+
+    async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
+        """Replaces the rules of a place. Raises BadInput for a zone that does not exist, and Forbidden."""
+        check_zone(rules.timezone, "timezone")
+        await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
+        return rules
+
+    async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
+        """Forgets the rules of a place; none there is no error. Raises Forbidden."""
+        await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
+        return AckResponse(status="ok")
+
+    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
+        """Forgets the rules of a user who is erased, in one namespace or (None) everywhere."""
+        await self._store.forget_user(scope, user_id, namespace)
+
+    async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
+        """All rules that hold for a session's messages, in one round trip."""
+        owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
+        wider = await self._store.load(scope, list(owners))
+        return together(strategy, [rules for rules in wider if rules is not None])
+
+
+def _place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
+    return shared_place_of(scope, "extraction rules", namespace, user_id)

@@ -1,0 +1,74 @@
+"""Orders to delete all of a session's or a user's memories: durable from the moment they are acknowledged, worked off by workers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from ulid import ULID
+
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.core.permissions import permit_session
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.erasures import erasure_place
+from agent_memory.foundation.storage.keyspace import Keys, digest
+from agent_memory.foundation.storage.scripts import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to be deleted: the memories of one session, or (without `session_id`) everything of a user, or of an agent."""
+
+    tenant: str
+    namespace: str | None
+    user_id: str | None
+    session_id: str | None
+    agent_id: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The name under which writes of what it names are refused until it is done."""
+        return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
+
+
+def permit_erasure(scope: Scope, what: Erasure) -> None:
+    """Raises Forbidden for what is out of the caller's reach: all of a user or session is more than what is some agents'."""
+    permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
+    if scope.agents is not None and what.agent_id not in scope.agents:
+        raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
+
+
+class ErasureOrders:
+    """Writes orders down."""
+
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
+        """With `fsync`, an order is on Redis' disk before it is acknowledged."""
+        self._keys = keys
+        self._order = Script(client, "jobs/erasure_order", fsync=fsync)
+
+    async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
+        """Writes an order down and marks it due, in one step; writes for whom it names are refused until it is done. Raises Forbidden for
+        what is out of reach.
+
+        The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
+        while it is carried out, it is carried out once more.
+        """
+        permit_erasure(scope, what)
+        names = (scope.tenant, what.namespace, what.user_id, what.session_id)
+        name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
+        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID()), "pl": what.place}
+        body |= {} if what.agent_id is None else {"ag": what.agent_id}
+        await self._order(
+            order=self._keys.erasure(name),
+            due=self._keys.due(DueKind.DELETION),
+            dead=self._keys.dead(DueKind.DELETION),
+            wake=self._keys.wake,
+            root=self._keys.root,
+            name=name,
+            body=json.dumps(body),
+            place=what.place,
+        )
+        return Mark(DueKind.DELETION, name)

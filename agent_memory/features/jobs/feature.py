@@ -1,0 +1,32 @@
+"""Background work that a caller asks for, follows or repeats."""
+
+from __future__ import annotations
+
+from agent_memory.features.jobs.erasure_orders import ErasureOrders
+from agent_memory.features.jobs.operation_store import OperationStore
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.foundation.api.idempotency.service import IdempotencyService
+from agent_memory.foundation.api.idempotency.store import IdempotencyStore
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.storage.dead_messages import CarrierGuard
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.job_times import JobTimes
+
+
+def open_jobs(foundation: Foundation, services: Services) -> None:
+    """Opens what keeps and follows background work."""
+    client, keys = foundation.client, foundation.keys
+    services.add(
+        OrderStore(client, keys),
+        ErasureGuard(client, keys),
+        ErasureOrders(client, keys, fsync=foundation.fsync),
+        IdempotencyService(IdempotencyStore(client, keys)),
+        OperationService(OperationStore(client, keys)),
+        JobTimes(client, keys),
+        CarrierGuard(client, keys),
+    )
+
+
+JOBS = Feature(name="jobs", open=open_jobs, routes=("agent_memory.features.jobs.routes:router",))

@@ -1,0 +1,278 @@
+"""Operations: what the outbox, the journals and the memories say of one piece of background work. Nothing is stored for them.
+
+An operation's id is its kind and its member in the outbox, so every accepted write has one from the moment it is acknowledged, no second
+record can disagree with the mark, and a finished one costs nothing. It exists as long as what it works on does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.jobs.extraction_report import read_report
+from agent_memory.features.jobs.operation_states import operation_state
+from agent_memory.features.jobs.order_store import decode_order
+from agent_memory.foundation.core.permissions import reaches_session_of
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory_client.models import OperationKind, OperationRecord, OperationState
+
+OUTBOX_KINDS = frozenset(kind.value for kind in OperationKind if kind is not OperationKind.EXPORT)
+"""The kinds of operations that are marks in the outbox."""
+
+_REPLIES_PER_MARK = 6
+_SUBJECT = 4
+_OF_MEMORIES = (DueKind.MEMORY, DueKind.FOLLOW)
+_OF_SESSIONS = (DueKind.SESSION, DueKind.EXTRACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A member of the outbox."""
+
+    kind: DueKind
+    member: str
+
+    @property
+    def operation_id(self) -> str:
+        return f"{self.kind}-{self.member}"
+
+
+def parse_operation_id(operation_id: str) -> Mark | None:
+    """The mark that an id names, or None when it names none."""
+    kind, _, member = operation_id.partition("-")
+    return Mark(DueKind(kind), member) if member and kind in OUTBOX_KINDS else None
+
+
+class OperationStore:
+    """Reads operations, and replays or drops dead ones."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    def sid(self, scope: Scope, ref: SessionRef) -> str:
+        """The name of a session's work."""
+        return self._keys.sid(scope.tenant, ref)
+
+    def mid(self, scope: Scope, memory_id: str) -> str:
+        """The name of a memory's work."""
+        return self._keys.mid(scope.tenant, memory_id)
+
+    async def hasten_marks(self, marks: Sequence[Mark]) -> None:
+        """Makes those of the marks that are set due now; none is set anew."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for mark in marks:
+                    pipe.zadd(self._keys.due(mark.kind), {mark.member: 0}, xx=True, lt=True)
+                pipe.lpush(self._keys.wake, "1")
+                pipe.ltrim(self._keys.wake, 0, 0)
+                await pipe.execute()
+
+    async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
+        """The operations of these marks, None where there is none in the caller's scope.
+
+        One round trip; two for callers who are limited to agents, since a session's agent stands apart from its work.
+        """
+        if not marks:
+            return []
+
+        def build(pipe: Pipe) -> None:
+            pipe.time()
+            for mark in marks:
+                pipe.zscore(self._keys.due(mark.kind), mark.member)
+                pipe.zscore(self._keys.dead(mark.kind), mark.member)
+                pipe.hget(self._keys.tries(mark.kind), mark.member)
+                pipe.hget(self._keys.why(mark.kind), mark.member)
+                if mark.kind is DueKind.DELETION:
+                    pipe.get(self._keys.erasure(mark.member))
+                    pipe.time()
+                elif mark.kind is DueKind.ORDER:
+                    pipe.get(self._keys.order_of_work(mark.member))
+                    pipe.time()
+                elif mark.kind in _OF_MEMORIES:
+                    pipe.hmget(self._keys.memory(mark.member), ["t", "j"])
+                    pipe.exists(self._keys.vector(mark.member))
+                elif mark.kind is DueKind.ITEM:
+                    pipe.hmget(self._keys.item(mark.member), ["t", "ow"])
+                    pipe.hget(self._keys.item(mark.member), "em")
+                else:
+                    pipe.hgetall(self._keys.session(mark.member).journal)
+                    pipe.llen(self._keys.session(mark.member).messages)
+
+        replies = await read(self._client, build)
+        seconds, micros = replies[0]
+        now = seconds * 1000 + micros / 1000
+        rows = [replies[1 + _REPLIES_PER_MARK * i : 1 + _REPLIES_PER_MARK * (i + 1)] for i in range(len(marks))]
+        size = sum([len(row[_SUBJECT][1] or b"") for mark, row in zip(marks, rows, strict=True) if mark.kind in _OF_MEMORIES])
+        operations = await aside(lambda: [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)], size)
+        return operations if scope.agents is None else await self._of_agents(scope, marks, operations)
+
+    async def _of_agents(
+        self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
+    ) -> list[OperationRecord | None]:
+        """The same, without work on sessions whose agent is out of reach, or unknown since the session is gone."""
+        of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
+        metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
+        if not metas:
+            return list(operations)
+        found = await read(self._client, lambda pipe: [pipe.hmget(meta, ["sid", "ag"]) for meta in metas.values()])
+        agents = {mark: agent for mark, (session, agent) in zip(metas, found, strict=True) if session is not None}
+
+        def reaches(mark: Mark) -> bool:
+            if mark not in metas:
+                return True
+            agent = agents.get(mark)
+            return mark in agents and reaches_session_of(scope, None if agent is None else agent.decode())
+
+        return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
+
+    async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
+        """Marks of one kind, the most urgent (or the longest dead) first. Not yet narrowed to a scope: `get` does that."""
+        key = self._keys.dead(kind) if dead else self._keys.due(kind)
+        members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
+        return [Mark(kind, member.decode()) for member in members]
+
+    async def revive_mark(self, mark: Mark) -> None:
+        """Makes a dead mark due again, with all its tries before it, in one step."""
+        await self._forget(mark, due=True)
+
+    async def drop_mark(self, mark: Mark) -> None:
+        """Forgets a dead mark; what it worked on stays as it is, and may be written again."""
+        await self._forget(mark, due=False)
+        if mark.kind is DueKind.DELETION:
+            (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
+            place = json.loads(order or b"{}").get("pl")
+            if place is not None:
+                with redis_errors():
+                    await self._client.zrem(self._keys.erasing, place)
+
+    async def _forget(self, mark: Mark, *, due: bool) -> None:
+        k = self._keys
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.zrem(k.dead(mark.kind), mark.member)
+                pipe.hdel(k.tries(mark.kind), mark.member)
+                pipe.hdel(k.why(mark.kind), mark.member)
+                if due:
+                    pipe.zadd(k.due(mark.kind), {mark.member: 0})
+                    pipe.lpush(k.wake, "1")
+                    pipe.ltrim(k.wake, 0, 0)
+                await pipe.execute()
+
+
+def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> OperationRecord | None:
+    due, dead, tries, why, subject, extra = row
+    if mark.kind in _OF_MEMORIES:
+        about = _memory(scope, subject, extra)
+    elif mark.kind is DueKind.DELETION:
+        about = _deletion(scope, subject)
+    elif mark.kind is DueKind.ORDER:
+        about = _order(scope, subject)
+    elif mark.kind is DueKind.ITEM:
+        about = _item(scope, subject, extra)
+    else:
+        about = _session(scope, mark, subject, extra)
+    if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
+        return None
+    note = about.pop("note", None)
+    failed, lease = (int(part) for part in (tries or b"0 0").split()[:2])
+    state = operation_state(marked=due is not None, dead=dead is not None, leased=lease > now, failed=bool(failed or why))
+    return OperationRecord(
+        id=mark.operation_id,
+        kind=OperationKind(mark.kind.value),
+        state=state,
+        attempts=failed,
+        reason=note if why is None else why.decode("utf-8", "replace"),
+        due_at=None if due is None or state is OperationState.RUNNING else datetime.fromtimestamp(float(due) / 1000, UTC),
+        **about,
+    )
+
+
+def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
+    """Whether the work is on what a limited caller may see; an order counts when it was given within the same limits."""
+    if mark.kind is DueKind.ORDER:
+        order = decode_order(subject)
+        return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
+    if mark.kind is DueKind.DELETION and about["stages"]:
+        return True  # A receipt names nobody, and its id is known only to who asked for it.
+    if scope.agents is not None and not _reaches_agent(scope, mark, subject):
+        return False
+    return scope.reaches(about["namespace"], about["user_id"])
+
+
+def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
+    """True if a memory or an erasure is of a caller's agent. Items have none; `_of_agents` looks at sessions."""
+    if mark.kind in _OF_MEMORIES:
+        return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
+    return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
+
+
+def _memory(scope: Scope, subject: Sequence[bytes | None], has_vector: int) -> dict[str, Any] | None:
+    owner, raw = subject
+    if raw is None or owner != tag(scope.tenant).encode():
+        return None
+    record = json.loads(raw)
+    names = ("namespace", "user_id", "session_id")
+    return {**{name: record.get(name) for name in names}, "memory_id": record["id"], "stages": {"stored": 1, "embedded": int(has_vector)}}
+
+
+def _item(scope: Scope, subject: Sequence[bytes | None], model: bytes | None) -> dict[str, Any] | None:
+    tenant, owner = subject
+    if owner is None or tenant != tag(scope.tenant).encode():
+        return None
+    namespace, user_id = json.loads(owner)
+    return {
+        "namespace": namespace,
+        "user_id": user_id,
+        "session_id": None,
+        "stages": {"stored": 1, "embedded": int(model not in (b"0", None))},
+    }
+
+
+def _deletion(scope: Scope, order: bytes | None) -> dict[str, Any] | None:
+    body = {} if order is None else json.loads(order)
+    if body.get("tn") != scope.tenant:
+        return None
+    return {
+        "namespace": body.get("ns"),
+        "user_id": body.get("us"),
+        "session_id": body.get("sid"),
+        "stages": body.get("done", {}),
+        "note": body.get("note"),
+    }
+
+
+def _order(scope: Scope, raw: bytes | None) -> dict[str, Any] | None:
+    order = None if raw is None else decode_order(raw)
+    if order is None or order.tenant != scope.tenant:
+        return None
+    body = {} if raw is None else json.loads(raw)
+    return {
+        "namespace": order.arguments.get("namespace"),
+        "user_id": order.arguments.get("user_id"),
+        "stages": body.get("done", {}),
+        "note": body.get("note"),
+    }
+
+
+def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: int) -> dict[str, Any] | None:
+    if not journal or journal.get(b"tn", b"").decode() != scope.tenant:
+        return None
+
+    def text(name: bytes) -> str | None:
+        return journal[name].decode() if name in journal else None
+
+    done = "extracted" if mark.kind is DueKind.EXTRACTION else "promoted"
+    cursor = b"je" if mark.kind is DueKind.EXTRACTION else b"jp"
+    stages = {"messages": int(journal.get(b"sq", 0)), done: int(journal.get(cursor, 0)), "in_session": messages}
+    report = read_report(journal) if mark.kind is DueKind.EXTRACTION else {}
+    return {"namespace": text(b"ns"), "user_id": text(b"us"), "session_id": text(b"sid"), "stages": stages, **report}

@@ -1,0 +1,78 @@
+"""Background work: where it stands, and what to do with what was given up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, SessionPath, UserQuery, WaitQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.principals import session_of
+from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory_client.models import (
+    AckResponse,
+    OperationKind,
+    OperationListResponse,
+    OperationRecord,
+    OperationState,
+)
+
+router = operations("operations")
+
+OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, as X-Operation-Id or the list gave it.")]
+
+
+@router.get("/v1/operations", operation_id="list_operations", response_model=OperationListResponse, responses=errors())
+async def list_operations(
+    services: ServicesDep,
+    scope: ScopeDep,
+    state: Annotated[OperationState | None, Query(description="Only these; done ones are not listed.")] = None,
+    kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many operations.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
+) -> Response:
+    """Lists background work that is not done, the most urgent first, or (with state=dead) what was given up."""
+    return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
+
+
+@router.get("/v1/operations/{operation_id}", operation_id="get_operation", response_model=OperationRecord, responses=errors(404))
+async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+    """One piece of background work."""
+    return ModelResponse(await services[OperationService].get_operation(scope, operation_id))
+
+
+@router.post(
+    "/v1/operations/{operation_id}/replay", operation_id="replay_operation", response_model=OperationRecord, responses=errors(404, 409)
+)
+async def replay_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
+    """Tries an operation again that was given up."""
+    return ModelResponse(await services[OperationService].replay_operation(scope, operation_id))
+
+
+@router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
+async def drop_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
+    """Forgets an operation that was given up; what it worked on stays as it is."""
+    await services[OperationService].drop_operation(scope, operation_id)
+    return ModelResponse(AckResponse(status="ok"))
+
+
+@router.post(
+    "/v1/working-memory/{session_id:path}/flush", operation_id="flush_working_memory", response_model=AckResponse, responses=errors()
+)
+async def flush_working_memory(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    session_id: SessionPath,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    wait: WaitQuery = 0.0,
+) -> Response:
+    """Works off what waits on a session now: promotion, summary, facts. With `wait`, answers `pending` when that takes longer."""
+    ref = session_of(scope, session_id, namespace, user_id)
+    await services[OperationService].hasten_session(scope, ref)
+    marks = services[OperationService].session_marks(scope, ref)
+    done = wait <= 0 or await services[OperationService].wait_for_marks(scope, marks, wait)
+    headers = ((b"x-operation-id", mark.operation_id.encode()) for mark in marks[:1])
+    return ModelResponse(AckResponse(status="ok" if done else "pending"), *headers)

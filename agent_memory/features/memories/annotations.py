@@ -1,0 +1,84 @@
+"""What a message asks for about the memories that are made of it: `remember_as`, a field of the message's own.
+
+It may name the agent that they belong to (`agent_id`), when they expire (`expires_at`), metadata of the caller's own (`metadata`), and
+their `category`, and that what it says is of its user, in whatever person it says so (`about_user`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.scope import Scope
+from agent_memory_client.models import Instant, MemoryMessage, MemoryRecord, OptionalIdentifier
+from agent_memory_client.models.memories import JsonObject
+
+REMEMBER_AS = "remember_as"
+
+
+class Annotations(BaseModel):
+    """What the memories of a message get beside its words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent_id: OptionalIdentifier = None
+    expires_at: Instant | None = None
+    metadata: JsonObject | None = None
+    category: OptionalIdentifier = None
+    about_user: bool | None = None
+
+
+def annotations_of(message: MemoryMessage) -> Annotations | None:
+    """The annotations of a message; None when it has none that can be read."""
+    value = message.own_fields.get(REMEMBER_AS)
+    if not isinstance(value, dict):
+        return None
+    try:
+        return Annotations.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
+    """Raises Forbidden when a message names an agent out of the caller's reach, BadInput when what it asks for cannot be read.
+
+    Who is limited to agents writes sessions without one as before: only what names an agent is looked at.
+    """
+    for position, message in enumerate(messages):
+        if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
+            continue
+        asked = annotations_of(message)
+        field = f"messages.{position}.{REMEMBER_AS}"
+        if asked is None:
+            named = "agent_id, expires_at (ISO 8601), metadata (an object), category and about_user (true or false)"
+            raise BadInput(f"may have {named}", field=field)
+        if scope.agents is not None and asked.agent_id is not None and asked.agent_id not in scope.agents:
+            raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")
+
+
+def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
+    """Gives a memory what the messages that it rests on ask for.
+
+    It belongs to an agent, or a category, only when all of them name that one, expires with the first of them, and has the metadata of all.
+    """
+    each = list(messages)
+    asked = [item for item in each if item is not None]
+    if not asked:
+        return
+    agents = {None if item is None else item.agent_id for item in each}
+    if len(agents) == 1 and (agent := agents.pop()) is not None:
+        record.agent_id = agent
+    ends = [end for end in (record.expires_at, *(item.expires_at for item in asked)) if end is not None]
+    if ends:
+        record.expires_at = min(ends)
+    categories = {None if item is None else item.category for item in each}
+    if record.category is None and len(categories) == 1:
+        record.category = categories.pop()
+    metadata: dict[str, Any] = {}
+    for item in asked:
+        metadata |= item.metadata or {}
+    if metadata:
+        record.metadata = {**metadata, **record.metadata}

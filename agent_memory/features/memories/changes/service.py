@@ -1,0 +1,281 @@
+"""What became of memories: their versions, their evidence, changes and undoing them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.records import StoredMemory, evidence_of, message_memory_id
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.text.normalization import begins_at, ends_at
+from agent_memory_client.models import (
+    Change,
+    ChangedMemory,
+    ChangeListResponse,
+    Evidence,
+    EvidenceItem,
+    MemoryEvidence,
+    MemoryHistory,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryVersion,
+)
+
+_NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_accessed", "access_count", "memory_hash"}
+
+
+def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
+    """The fields of two records that differ, each as [before, after]; times of writing and reading are no difference."""
+    old, new = (
+        {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
+    )
+    return {name: [old.get(name), new.get(name)] for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
+
+
+Approval = Callable[[Scope, StoredChange], Awaitable[Mapping[str, Any]]]
+
+
+class HistoryService:
+    """Answers what was, why it changed, and brings it back."""
+
+    def __init__(self, store: MemoryStore, changes: ChangeStore, commits: MemoryCommits) -> None:
+        self._store = store
+        self._changes = changes
+        self._commits = commits
+        self._approvals: dict[str, Approval] = {}
+
+    def register_approval(self, kind: str, approval: Approval) -> None:
+        """Lets another feature carry out proposals of a kind: those whose proposal has a member of that name.
+
+        It returns what the answer says besides.
+        """
+        self._approvals[kind] = approval
+
+    async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
+        """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
+
+        Without any time it is its last version, also when it is no longer a current one.
+        """
+        moment = as_of or known_at
+        for memory in await self._versions(scope, memory_id):
+            record = memory.record
+            if moment is None:
+                return record
+            recorded = record.recorded_at or record.created_at
+            was_known = record.retired_at is None if known_at is None else recorded <= known_at
+            gone = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
+            ends = ends_at(record)
+            if was_known and not gone and begins_at(record) <= moment and (ends is None or moment < ends):
+                return record
+        raise NotFound(f"Memory with ID {memory_id} not found at that time")
+
+    async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
+        """All versions of a memory, the newest first, and its changes. Raises NotFound."""
+        versions = await self._versions(scope, memory_id)
+        if not versions:
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        ledger = await self._changes.load_ledger(versions[0].mid)
+        older: list[MemoryRecord | None] = [*(memory.record for memory in versions[1:]), None]
+        return MemoryHistory(
+            memory_id=memory_id,
+            versions=[
+                MemoryVersion(
+                    version=memory.version,
+                    record=memory.record,
+                    recorded_at=memory.record.recorded_at,
+                    retired_at=memory.record.retired_at,
+                    diff={} if before is None else diff(before, memory.record),
+                )
+                for memory, before in zip(versions, older, strict=True)
+            ],
+            changes=await self._shown(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
+        )
+
+    async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
+        """How many versions of each memory there are, the current one among them; 1 for what is not there."""
+        ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
+        return [1 + len(ledger.versions) for ledger in ledgers]
+
+    async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
+        """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
+        mid = self._store.mid(scope, memory_id)
+        versions = await self._versions_of(scope, mid)
+        if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
+            versions = await self._versions_of(scope, memory.mid)
+        return versions
+
+    async def _versions_of(self, scope: Scope, mid: str) -> list[StoredMemory]:
+        ledger = await self._changes.load_ledger(mid)
+        current = (await self._store.find_by_mids(scope, [mid]))[0]
+        past = await self._changes.load_versions(scope, [(mid, version) for version in reversed(ledger.versions)])
+        memories = [memory for memory in (current, *past) if memory is not None]
+        return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
+
+    async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
+        """What a memory rests on, with the messages that still exist. Of what was said very often: the first and the latest times.
+
+        Raises NotFound.
+        """
+        memory = (await self._store.find(scope, [memory_id]))[0]
+        if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        own = evidence_of(memory.record)
+        cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
+        later = [piece for piece in await self._changes.load_evidence(memory.mid) if piece.times is None]
+        pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
+        wanted = {
+            (piece.session_id, message): message_memory_id(
+                SessionRef(piece.session_id or "", memory.record.namespace, memory.record.user_id), message
+            )
+            for piece in pieces
+            for message in piece.message_ids
+        }
+        records = dict(zip(wanted, await self._store.get(scope, list(wanted.values())), strict=True))
+        return MemoryEvidence(memory_id=memory_id, evidence=[_item(piece, records) for piece in pieces])
+
+    async def read_changes(
+        self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int
+    ) -> ChangeListResponse:
+        """A page of changes, the newest first; with a memory, of those that it was part of."""
+        if memory_id is None:
+            total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
+        else:
+            every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
+            if not await self._reached(scope, await self._changes.load_changes(scope, every[:1])):
+                every = []  # how many changes a memory of somebody else has is nobody's business
+            total, ids = len(every), every[offset : offset + limit]
+        shown = await self._shown(scope, await self._changes.load_changes(scope, ids))
+        return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
+
+    async def read_change(self, scope: Scope, change_id: str) -> Change:
+        """Raises NotFound."""
+        return (await self._shown(scope, [await self._require(scope, change_id)]))[0]
+
+    async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
+        """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
+        name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
+        return await self.read_change(scope, name)
+
+    async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
+        """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
+        batch, undone = str(ULID()), list[str]()
+        _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
+        applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
+        if not applied:
+            raise NotFound(f"no applied change of batch {batch_id} found")
+        for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
+            undone.append(await self._changes.write_undo(scope, change, batch=batch))
+        shown = await self._shown(scope, await self._changes.load_changes(scope, undone[:100]))
+        return ChangeListResponse(changes=shown, total=len(undone))
+
+    async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
+        """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
+        change = await self._require(scope, change_id)
+        if change.proposal is None:
+            raise Conflict(f"change {change_id} is not a proposal")
+        approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
+        if approval is not None:
+            shown = (await self._shown(scope, [change]))[0]
+            return shown.model_copy(update={"state": "applied"} | dict(await approval(scope, change)))
+        record, names = change.proposal["record"], list(change.proposal["old"])
+        if (version := change.proposal.get("former")) is not None:
+            names.append([record["id"], version])
+        memories = await self._store.find(scope, [memory_id for memory_id, _ in names])
+        read = [memory for memory, (_, at) in zip(memories, names, strict=True) if memory is not None and memory.version == at]
+        former = read.pop() if version is not None and len(read) == len(names) else None
+        complete = len(read) == len(change.proposal["old"]) and (former is None) is (version is None)
+        if not complete or not await self._commits.commit_proposal(scope, change_id, read, record, former):
+            raise Conflict(f"change {change_id} cannot be approved: a memory of it was changed since; reject it")
+        return await self.read_change(scope, change_id)
+
+    async def reject_proposal(self, scope: Scope, change_id: str) -> Change:
+        """Ends a proposal. Raises NotFound, Conflict."""
+        await self._changes.end_proposal(scope, await self._require(scope, change_id))
+        return await self.read_change(scope, change_id)
+
+    async def _require(self, scope: Scope, change_id: str) -> StoredChange:
+        reached = await self._reached(scope, [await self._changes.require_change(scope, change_id)])
+        if not reached:
+            raise NotFound(f"Change {change_id} not found")
+        return reached[0]
+
+    async def _reached(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[StoredChange]:
+        stored = [change for change in changes if change is not None]
+        if scope.agents is None:
+            return stored
+        versions = await self._versions_in(scope, stored)
+        return [change for change in stored if _reaches_change(scope, change, versions)]
+
+    async def _versions_in(self, scope: Scope, changes: Sequence[StoredChange]) -> dict[tuple[str, str], StoredMemory | None]:
+        names = [(mid, version) for change in changes for mid, *both in change.memories for version in both if version]
+        return dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
+
+    async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
+        stored = [change for change in changes if change is not None]
+        versions = await self._versions_in(scope, stored)
+        visible = [change for change in stored if _reaches_change(scope, change, versions)]
+        return [
+            Change.model_validate(
+                {
+                    **change.origin,
+                    "id": change.id,
+                    "kind": change.kind.value,
+                    "state": change.state,
+                    "batch_id": change.batch,
+                    "at": change.at,
+                    "memories": _memories(change, versions),
+                }
+            )
+            for change in visible
+        ]
+
+
+def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
+    """Whether a change is within a caller's reach: a change knows its namespace and user itself, of its agents its memories know."""
+    if scope.agents is None:
+        return True
+    record = (change.proposal or {}).get("record")
+    if record is not None:
+        return record.get("agent_id") in scope.agents
+    return any(versions.get((mid, version)) is not None for mid, *both in change.memories for version in both if version)
+
+
+def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
+    shown: list[ChangedMemory] = []
+    if change.proposal is not None and "record" in change.proposal:
+        new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
+        shown.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
+    for memory_id in (change.proposal or {}).get("forget", {}).get("ids", ()):
+        shown.append(ChangedMemory.model_construct(memory_id=memory_id, before=None, after=None, diff={}))
+    for mid, *both in change.memories:
+        before, after = (None if (memory := versions.get((mid, version))) is None else memory.record for version in both)
+        record = after or before
+        if record is not None:
+            shown.append(ChangedMemory.model_construct(memory_id=record.id, before=before, after=after, diff=diff(before, after)))
+    return shown
+
+
+def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | None]) -> EvidenceItem:
+    messages = [_message(piece, message, record) for message in piece.message_ids if (record := records.get((piece.session_id, message)))]
+    return EvidenceItem.model_construct(**{name: getattr(piece, name) for name in Evidence.model_fields}, messages=messages)
+
+
+def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
+    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, when, and in which words."""
+    itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
+    role, said, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
+    return MemoryMessage.model_construct(
+        role=role or str(record.metadata.get("role", "user")),
+        content=words or record.text,
+        id=message,
+        created_at=(said or record.created_at).astimezone(UTC),
+        persisted_at=record.persisted_at,
+        discrete_memory_extracted="t",
+    )

@@ -1,0 +1,209 @@
+"""Recorded changes of memories: reading them with what was before and after, and undoing them.
+
+A change keeps no content, only which version of which memory it replaced by which; the versions are the memories' history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from redis.asyncio import Redis
+from redisvl.query import FilterQuery
+from redisvl.query.filter import Num
+from ulid import ULID
+
+from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
+from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import Step, StepGroups, order_of
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys, tag, untag
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import change_index_name
+from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory_client.models import MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChange:
+    """A change as Redis has it: `lines` say what was done, in order."""
+
+    id: str
+    kind: ChangeKind
+    state: str
+    batch: str
+    at: datetime
+    origin: dict[str, str | None]
+    lines: list[list[str]]
+    proposal: dict[str, Any] | None = None
+
+    @property
+    def memories(self) -> list[tuple[str, str, str]]:
+        """The memories (mid) with the versions before and after, "" where there was none."""
+        moved = [line[1:] for line in self.lines if line[0] == "m"]
+        return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What else there is of a memory: versions that are not current, other ids (mids), changes."""
+
+    versions: list[str] = field(default_factory=list[str])
+    aliases: list[str] = field(default_factory=list[str])
+    changes: list[str] = field(default_factory=list[str])
+
+
+class ChangeStore:
+    """Reads and undoes changes."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+
+    async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
+        """The changes of these ids; None where there is none in the caller's scope."""
+        if not ids:
+            return []
+        names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
+        return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
+
+    async def find_changes(self, scope: Scope, wanted: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
+        """How many changes there are with these values (of ns, u, kd, bt, st), and the ids of a page of them, the newest first."""
+        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in wanted.items()))
+        hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
+        return hits.total, [hit.mid for hit in hits.hits]
+
+    async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
+        """Some forgettings (tenant and change) of before a time that nobody has undone, the oldest first. For background work."""
+        clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
+        query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
+        query.paging(offset, limit)
+        hits = await search(self._client, change_index_name(self._keys), query)
+        return [(untag(hit.fields[b"t"].decode()), hit.mid) for hit in hits.hits]
+
+    async def load_ledger(self, mid: str) -> Ledger:
+        """What else there is of a memory."""
+        return (await self.load_ledgers([mid]))[0]
+
+    async def load_ledgers(self, mids: Sequence[str]) -> list[Ledger]:
+        """As `load_ledger`, of several."""
+        rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids]) if mids else []
+        named = [[member.decode() for member in row] for row in rows]
+        return [
+            Ledger(
+                [m for m in members if m.isdigit()],
+                [m[1:] for m in members if m.startswith("a")],
+                [m[1:] for m in members if m.startswith("c")],
+            )
+            for members in named
+        ]
+
+    async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
+        """These versions (mid, version) of memories, current or not; None where they are gone."""
+        if not names:
+            return []
+
+        def build(pipe: Pipe) -> None:
+            for mid, version in names:
+                for key in (self._keys.history(f"{mid}.{version}"), self._keys.memory(mid), self._keys.history(mid)):
+                    pipe.hmget(key, READ_FIELDS)
+
+        rows = await read(self._client, build)
+        memories: list[StoredMemory | None] = []
+        for index, (mid, version) in enumerate(names):
+            candidates = [read_row(scope.tenant, mid, row) for row in rows[3 * index : 3 * index + 3]]
+            memories.append(
+                next(
+                    (
+                        memory
+                        for memory in candidates
+                        if memory is not None and str(memory.version) == version and within(scope, memory.record)
+                    ),
+                    None,
+                )
+            )
+        return memories
+
+    async def load_evidence(self, mid: str) -> list[StoredEvidence]:
+        """The evidence that came after a memory was written."""
+        return list((await self.load_evidence_fields(mid)).values())
+
+    async def load_evidence_fields(self, mid: str) -> dict[str, StoredEvidence]:
+        """As `load_evidence`, each piece under the name of its field."""
+        values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
+        return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
+
+    async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
+        """Brings back what was before a change; returns the id of the change that this is.
+
+        Raises Conflict when it is not applied, or when a memory of it was changed or deleted since.
+        """
+        if change.state != "applied":
+            raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        names = [(mid, version) for mid, *both in change.memories for version in both if version]
+        versions = {name: memory for name, memory in zip(names, await self.load_versions(scope, names), strict=True) if memory is not None}
+        group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
+        group += [{"op": "unalias", "alias": line[1]} for line in change.lines if line[0] == "a"]
+        group += [
+            {"op": "alias", "alias": line[1], "mid": line[2], "digest": " ".join(line[3:])} for line in change.lines if line[0] == "u"
+        ]
+        group += [{"op": "forget_evidence", "mid": line[1], "field": line[2]} for line in change.lines if line[0] == "e"]
+        about: MemoryRecord | None = None
+        for mid, before, after in reversed(change.memories):
+            memory = versions.get((mid, before)) or versions.get((mid, after))
+            if memory is None or any(version and (mid, version) not in versions for version in (before, after)):
+                raise Conflict(f"change {change.id} cannot be undone: a memory of it was deleted")
+            about = about or memory.record
+            order = order_of(self._keys, scope.tenant, memory.record)
+            group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
+        if about is None:
+            raise Conflict(f"change {change.id} has nothing to undo")
+        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
+        name = str(ULID())
+        steps.add_group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
+        if (await steps.run_steps(self._scripts))[0] != "ok":
+            raise Conflict(f"change {change.id} cannot be undone: a memory of it was changed since, undo that first")
+        return name
+
+    async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
+        """Ends a proposal. Raises Conflict when it is none."""
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
+        if (await steps.run_steps(self._scripts))[0] != "ok":
+            raise Conflict(f"change {change.id} is not a proposal any more")
+
+    async def require_change(self, scope: Scope, change_id: str) -> StoredChange:
+        """Raises NotFound."""
+        change = (await self.load_changes(scope, [change_id]))[0]
+        if change is None:
+            raise NotFound(f"Change {change_id} not found")
+        return change
+
+
+def _stored(scope: Scope, change_id: str, row: Sequence[bytes | None]) -> StoredChange | None:
+    owner, kind, state, batch, at, origin, lines, namespace, user, proposal = (None if value is None else value.decode() for value in row)
+    if owner != tag(scope.tenant) or kind is None or state is None or batch is None or at is None:
+        return None
+    if not scope.reaches(None if namespace is None else untag(namespace), None if user is None else untag(user)):
+        return None
+    return StoredChange(
+        change_id,
+        ChangeKind(untag(kind)),
+        untag(state),
+        untag(batch),
+        datetime.fromtimestamp(float(at), UTC),
+        json.loads(origin or "{}"),
+        [line.split(" ") for line in (lines or "").splitlines()],
+        None if proposal is None else json.loads(proposal),
+    )

@@ -1,0 +1,382 @@
+"""Decisions about memories, carried out: all of a batch in one step, with the cursor of the work that they come from.
+
+Nothing is overwritten. What a decision replaces stays as a version, and the decision itself is remembered as a change that
+`memories/changes/store.py` reads and undoes. Every decision names the versions that it was made from; when one has moved on,
+nothing is done and the caller decides again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from ulid import ULID
+
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import Fence, PutOptions, Step, StepGroups
+from agent_memory.foundation.core.input.work import memories_work
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.scripts import compact
+from agent_memory.foundation.text.normalization import begins_at
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, MemoryTypeEnum
+
+
+class ChangeKind(StrEnum):
+    """What was done."""
+
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    MERGE = "merge"
+    FORGET = "forget"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A memory that is new."""
+
+    record: MemoryRecord
+    dedupe: bool = True
+    """Refuse (the batch is then decided again) when a current memory has the same words by now."""
+    apart: bool = False
+    """It stands beside one of the same words on purpose; with `dedupe`, not beside one of their type and date."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddEvidence:
+    """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
+
+    memory: StoredMemory
+    evidence: Evidence
+    alias: MemoryRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A memory gets other content (`record`, with the same id); the former content stays as a version.
+
+    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from. `edited`: somebody gave it other words.
+    """
+
+    memory: StoredMemory
+    record: MemoryRecord
+    evidence: Evidence | None = None
+    alias: MemoryRecord | None = None
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """Facts are no longer true because of a new one: they end when it begins, and both know of each other."""
+
+    old: Sequence[StoredMemory]
+    record: MemoryRecord
+    former: StoredMemory | None = None
+    """What has the record's id already, of which it is another version."""
+    edited: bool = False
+    """Somebody gave what has the record's id other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Memories say the same: one stays (as `merged`, with its id), the others go to its history and their ids become names of it."""
+
+    stays: StoredMemory
+    merged: MemoryRecord
+    repeats: Sequence[StoredMemory]
+    evidence: Sequence[Evidence] = ()
+    """What the repeats rest on by themselves; evidence that came later moves with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """A memory goes to the history; its id names nothing any more."""
+
+    memory: StoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """A memory is about to be deleted, and what else was said in its words becomes one of its own (`heir`).
+
+    Of the evidence (`fields`) and the other names (mids) of the old one, these are the heir's from now on.
+    """
+
+    old: StoredMemory
+    heir: MemoryRecord
+    fields: Sequence[str]
+    names: Sequence[str]
+
+
+Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | Succeed
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOrigin:
+    """Why something is done: by what (`actor`: "extraction", "compaction", "client", …), on what grounds."""
+
+    actor: str
+    reason: str | None = None
+    strategy: str | None = None
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+STATED = ChangeOrigin("client", "stated by a client")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
+
+    `taken` are the decisions (their places) whose ids belong to other owners; nothing was done then, either: that, too, is `moved`.
+
+    `states` has a word per decision ("new", "changed", "same", "buried", "done", "skipped", "proposed"), `changes` the ids of the
+    changes, None for decisions that are none.
+    """
+
+    moved: bool = False
+    fenced: bool = False
+    taken: Sequence[int] = ()
+    batch: str = ""
+    states: list[str] = field(default_factory=list[str])
+    changes: list[str | None] = field(default_factory=list[str | None])
+
+    @property
+    def done(self) -> bool:
+        """Whether the batch was carried out."""
+        return not (self.moved or self.fenced)
+
+
+def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
+    """The old facts as they end, and the new one as it begins. A fact that already ended keeps its end."""
+    at = begins_at(new)
+    ended = [
+        record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
+        for record in old
+    ]
+    earlier = [*(new.supersedes or ()), *(record.id for record in old)]
+    begun = new.model_copy(update={"valid_from": at, "supersedes": list(dict.fromkeys(earlier)), "superseded_by": None})
+    return ended, begun
+
+
+class MemoryCommits:
+    """Carries decisions out."""
+
+    def __init__(self, keys: Keys, scripts: MemoryScripts) -> None:
+        self._keys = keys
+        self._scripts = scripts
+
+    async def commit(
+        self,
+        scope: Scope,
+        decisions: Sequence[Decision],
+        origin: ChangeOrigin,
+        *,
+        fence: Fence | None = None,
+        background: bool = False,
+        batch: str | None = None,
+        review: bool = False,
+        stated: bool = False,
+        written: Mapping[str, str] | None = None,
+    ) -> CommitOutcome:
+        """Carries out all of the decisions or none, in one step.
+
+        `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
+
+        With `background`, what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and events are
+        refused: see `check_background_decision`. With `review`, supersessions are written down as proposals; everything else is done.
+        """
+        if background and not stated:
+            for decision in decisions:
+                check_background_decision(decision)
+        if not decisions and fence is None:
+            return CommitOutcome()
+        batch = batch or str(ULID())
+        revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
+        steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
+        counts: list[int] = []
+        changes: list[str | None] = []
+
+        def add_groups() -> None:
+            for decision in decisions:
+                proposed = review and isinstance(decision, Supersede)
+                group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
+                change = self._change(scope, steps, decision, origin, batch, proposed)
+                steps.add_group(*group, change=change)
+                counts.append(len(group))
+                changes.append(None if change is None else change["id"])
+
+        await aside(add_groups, sum(map(_work, decisions)))
+        reply = await steps.run_steps(self._scripts)
+        if reply[0] != "ok":
+            taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
+            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
+        states: list[str] = []
+        at = 1
+        for count in counts:
+            words = reply[at : at + count]
+            states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
+            at += count
+        change_ids = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
+        return CommitOutcome(batch=batch, states=states, changes=change_ids)
+
+    async def forget_memories(
+        self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
+    ) -> list[StoredMemory]:
+        """Forgets those memories that are still as they were read, each a change of its own; returns them."""
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
+        for memory in memories:
+            check_background_decision(Forget(memory))
+            steps.add_group(steps.retire_memory(memory), change=self._change(scope, steps, Forget(memory), origin, batch, False))
+        states = (await steps.run_steps(self._scripts))[1:] if memories else []
+        return [memory for memory, state in zip(memories, states, strict=True) if state == "done"]
+
+    async def commit_proposal(
+        self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
+    ) -> bool:
+        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on.
+
+        `former` is the successor itself when it was there before it was proposed to be one.
+        """
+        decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
+        mids = [*(memory.mid for memory in old), steps.mid(decision.record.id)]
+        change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
+        steps.add_group(claim, *self._steps(steps, decision, deleted_since=False), change=change)
+        return (await steps.run_steps(self._scripts))[0] == "ok"
+
+    def _steps(self, steps: StepGroups, decision: Decision, deleted_since: bool | str) -> list[Step]:
+        match decision:
+            case Add(record, dedupe, apart):
+                unique = ("kin" if apart else "words") if dedupe else None
+                return [steps.put_record(record, PutOptions(unique=unique, check_owner=True, deleted_since=deleted_since))]
+            case AddEvidence(memory, evidence, alias):
+                return [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
+            case Update(memory, record, evidence, alias, edited):
+                before, after = steps.message_order(memory.record), steps.message_order(record)
+                put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None, edited=edited))
+                return [
+                    put,
+                    *([] if evidence is None else [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]),
+                ]
+            case Supersede(old, record, former, edited):
+                ended, begun = end_and_begin([memory.record for memory in old], record)
+                puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
+                options = PutOptions(
+                    expect="" if former is None else str(former.version),
+                    check_owner=former is None,
+                    deleted_since=deleted_since,
+                    superseded=[memory.mid for memory in old],
+                    edited=edited,
+                )
+                return [*puts, steps.put_record(begun, options)]
+            case Merge(stays, merged, repeats, evidence):
+                changed = merged != stays.record
+                first = steps.put_record(merged, _revision(stays, merged)) if changed else steps.check_version(stays)
+                pieces = [steps.add_evidence(stays, piece) for piece in evidence]
+                return [first, *pieces, *(steps.retire_memory(repeat, alias_of=stays.mid) for repeat in repeats)]
+            case Forget(memory):
+                return [steps.retire_memory(memory)]
+            case Succeed(old, heir, fields, names):
+                moved: Step = {"op": "inherit", "mid": steps.mid(heir.id), "of": old.mid, "fields": list(fields), "names": list(names)}
+                free: Step = {"op": "yield", "mid": old.mid, "expect": str(old.version)}
+                return [free, steps.put_record(heir, PutOptions(expect="", slot_settled=True, alone=True)), moved]
+
+    def _change(
+        self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, proposed: bool
+    ) -> dict[str, Any] | None:
+        match decision:
+            case Update(memory, _, _, _, _) | Forget(memory):
+                about = [memory]
+            case Supersede(old, _, _, _):
+                about = list(old)
+            case Merge(stays, _, repeats, _):
+                about = [stays, *repeats]
+            case _:
+                return None
+        kind = ChangeKind(type(decision).__name__.lower())
+        mids = [memory.mid for memory in about]
+        # A successor that is only proposed is not there yet, unless it had been there before: its end is the end of the proposal.
+        if isinstance(decision, Supersede) and not (proposed and decision.former is None):
+            mids.append(steps.mid(decision.record.id))
+        state, extra = "applied", []
+        if proposed:
+            assert isinstance(decision, Supersede)
+            olds = [[memory.record.id, memory.version] for memory in decision.old]
+            proposal: dict[str, Any] = {"old": olds, "record": decision.record.model_dump(mode="json")}
+            if decision.former is not None:
+                proposal["former"] = decision.former.version
+            state, extra = "proposed", ["p", json.dumps(proposal)]
+        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
+        return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
+
+
+def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
+    """The hash of a change, flat: whose it is, what it is, and where it comes from."""
+    fields = change_base(tenant, kind, origin, batch, state)
+    for name, value in (("ns", about.namespace), ("u", about.user_id)):
+        if value:
+            fields += [name, tag(value)]
+    return fields
+
+
+def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
+    """What `change_fields` says of a change before it is known which memory it is about."""
+    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
+    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+
+
+def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
+    """How another content of a memory is written over the version that was read."""
+    same_text = record.text == memory.record.text
+    return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
+
+
+def _work(decision: Decision) -> int:
+    """How much text a decision writes."""
+    match decision:
+        case Add(record) | Update(_, record) | Merge(_, record) | Succeed(_, record):
+            return memories_work([record])
+        case Supersede(old, record):
+            return memories_work([record, *(memory.record for memory in old)])
+        case _:
+            return 0
+
+
+def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> bool | str:
+    """As of when a deletion counts for a decision."""
+    match decision:
+        case Add(record) | Supersede(_, record, _, _):
+            name = record.id
+        case AddEvidence(_, _, alias) | Update(_, _, _, alias, _):
+            name = "" if alias is None else alias.id
+        case _:
+            name = ""
+    return background and written.get(name, background)
+
+
+def check_background_decision(decision: Decision) -> None:
+    """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
+    match decision:
+        case Update(memory, _, _, _, _) | Forget(memory):
+            touched = [memory]
+        case Supersede(old, _, _, _):
+            touched = list(old)
+            if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
+                raise ValueError("events and messages are never superseded")
+        case Merge(stays, merged, repeats, _):
+            touched = list(repeats)
+            if merged.pinned != stays.record.pinned:
+                raise ValueError("a merge does not change a pin")
+        case _:
+            return
+    if any(memory.record.pinned for memory in touched):
+        raise ValueError("what is pinned is never changed in the background")

@@ -1,0 +1,31 @@
+"""Compaction as its callers see it: they order it and learn how many memories remain; workers do it."""
+
+from __future__ import annotations
+
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+
+# The name of the job, as it stands in Redis: merge the repeats of a `namespace`, a `user_id` and a `session_id`, or of all.
+COMPACT = "compact"
+
+
+class DuplicateService:
+    """Orders compactions."""
+
+    def __init__(self, orders: OrderStore, survey: MemoryScan) -> None:
+        self._orders = orders
+        self._survey = survey
+
+    async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
+        """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
+        order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
+        await self._orders.place_orders(order)
+        return Mark(DueKind.ORDER, order.name)
+
+    async def count_remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
+        """How many memories there are now."""
+        return await self._survey.count_memories(scope, Selection.of(namespace, user_id, session_id))

@@ -1,0 +1,145 @@
+"""Which kinds of memory a caller knows: programs of the archived server know semantic, episodic and message, and no procedural.
+
+One answer with a kind that is not in a client's enumeration makes the whole answer unreadable to it. So `procedural` memories are shown as
+`semantic`, and found as such, unless the request says that its sender knows them: by a header, or by naming the kind itself. What is
+stored keeps its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from fastapi import Header
+
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory_client.models import (
+    MEMORY_TYPES_HEADER,
+    Condition,
+    MemoryPromptRequest,
+    MemoryRecord,
+    MemoryType,
+    MemoryTypeEnum,
+    SearchRequest,
+    WorkingMemoryResponse,
+)
+
+_PROCEDURAL, _SEMANTIC = MemoryTypeEnum.PROCEDURAL, MemoryTypeEnum.SEMANTIC
+
+MemoryTypesHeader = Annotated[
+    str | None,
+    Header(
+        alias=MEMORY_TYPES_HEADER,
+        max_length=256,
+        description="`procedural` when the caller knows memories of that type; they are shown as `semantic` otherwise.",
+    ),
+]
+
+
+def knows_procedural(header: str | None) -> bool:
+    """Whether the header's list of types, separated by commas, has the type."""
+    return header is not None and any(word.strip().lower() == _PROCEDURAL for word in header.split(","))
+
+
+def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
+    """Whether a body says `procedural`: its sender knows the type."""
+    return _PROCEDURAL in types
+
+
+def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
+    """The search that a request means, and whether its answer shows `procedural`.
+
+    Who is shown procedural memories as semantic ones finds them by a filter for these, and leaves both out together.
+    """
+    if knows_procedural(header):
+        return request, True
+    if request.memory_type is None and request.filter is None:
+        return request, False
+    if any(_named(wanted) for wanted in _type_filters(request.memory_type, request.filter)):
+        return request, True
+    update: dict[str, Any] = {}
+    if request.memory_type is not None:
+        update["memory_type"] = _widened(request.memory_type)
+    if request.filter is not None:
+        update["filter"] = _widened_condition(request.filter)
+    return request.model_copy(update=update), False
+
+
+def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
+    """As `search_as_shown`, of the search within a prompt."""
+    if not isinstance(request.long_term_search, SearchRequest):
+        return request, knows_procedural(header)
+    search, shows = search_as_shown(request.long_term_search, header)
+    if search is not request.long_term_search:
+        request = request.model_copy(update={"long_term_search": search})
+    return request, shows
+
+
+def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
+    """Changes the memories of an answer to those that a caller knows."""
+    if not shows:
+        for card in memories:
+            if card.memory_type == _PROCEDURAL:
+                card.values["memory_type"] = _SEMANTIC.value
+
+
+def record_as_shown(record: MemoryRecord, *, shows: bool) -> MemoryRecord:
+    """A memory for a caller."""
+    if shows or record.memory_type is not _PROCEDURAL:
+        return record
+    return record.model_copy(update={"memory_type": _SEMANTIC})
+
+
+def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingMemoryResponse:
+    """A session for a caller: its memories are memories, too."""
+    if shows or not names_procedural(memory.memory_type for memory in session.memories):
+        return session
+    return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})
+
+
+def _type_filters(wanted: MemoryType | None, condition: Condition | None) -> list[MemoryType]:
+    """All filters by type of a request; a condition has at most 8 levels."""
+    filters = [] if wanted is None else [wanted]
+    if condition is not None:
+        filters += _type_filters(condition.memory_type, condition.not_)
+        for inner in (*(condition.and_ or ()), *(condition.or_ or ())):
+            filters += _type_filters(None, inner)
+    return filters
+
+
+def _named(wanted: MemoryType) -> bool:
+    conditions = wanted.conditions()
+    return _PROCEDURAL in conditions.excluded or any(_PROCEDURAL in group for group in conditions.required)
+
+
+def _widened(wanted: MemoryType) -> MemoryType:
+    """A filter by type that takes procedural memories for semantic ones. A memory has one type, so all operators together are one set."""
+    conditions = wanted.conditions()
+    excluded = _with_procedural(conditions.excluded)
+    if not conditions.required:
+        return MemoryType(not_in=_sorted(excluded))
+    allowed = set[MemoryTypeEnum].intersection(*map(_with_procedural, conditions.required)) - excluded
+    if not allowed:
+        return MemoryType(any=[_SEMANTIC], not_in=[_SEMANTIC])
+    return MemoryType(any=_sorted(allowed))
+
+
+def _with_procedural(types: Sequence[str]) -> set[MemoryTypeEnum]:
+    wanted = set(map(MemoryTypeEnum, types))
+    return wanted | {_PROCEDURAL} if _SEMANTIC in wanted else wanted
+
+
+def _sorted(types: set[MemoryTypeEnum]) -> list[MemoryTypeEnum]:
+    return sorted(types)
+
+
+def _widened_condition(condition: Condition) -> Condition:
+    update: dict[str, Any] = {}
+    if condition.memory_type is not None:
+        update["memory_type"] = _widened(condition.memory_type)
+    for name in ("and_", "or_"):
+        if inner := getattr(condition, name):
+            update[name] = [_widened_condition(condition) for condition in inner]
+    if condition.not_ is not None:
+        update["not_"] = _widened_condition(condition.not_)
+    return condition.model_copy(update=update) if update else condition

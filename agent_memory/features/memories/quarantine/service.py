@@ -1,0 +1,115 @@
+"""What reads like an instruction to a model is put aside until somebody has looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from agent_memory.features.memories.quarantine.store import QuarantineStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.trust import approval, source_of
+from agent_memory.foundation.api.principals import administering, list_place_of, writing
+from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
+from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
+
+DERIVED = "derived"
+"""The reason of a fact that was taken out of a message which is suspicious itself."""
+# An id is shown beside its memory; one that is long enough to say something is looked at, too.
+_LONG_ID = 40
+# Sources that speak for a user.
+_USERS = ("user", "client")
+_TRIES = 16
+
+
+def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Rule]:
+    """The rules of suspicion that records have to be looked at with."""
+    if not settings.longterm.quarantine:
+        return ()
+    texts, of_user = list[str](), True
+    for record in records:
+        texts.append(record.text)
+        if len(record.id) > _LONG_ID:
+            texts.append(record.id)
+            of_user = False
+        of_user = of_user and source_of(record) in _USERS
+    return rules_for(texts, of_user=of_user)
+
+
+def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
+    """Why a memory must be looked at before anybody is shown it, or None; `rules` are those of `rules_of`."""
+    if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
+        return None
+    if rules is None:
+        rules = rules_of(settings, (record,))
+    if not rules:
+        return None
+    reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
+    return reason or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
+
+
+def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
+    """A record as it is to be stored: in quarantine if it must be looked at, or (`derived`) was made of what must."""
+    reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
+    return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
+
+
+def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
+    """A caller's record, whose own word on quarantine and approval does not count; `rules` are those of `rules_of`."""
+    if not rules and rules is not None and record.approved is None and record.quarantine is None:
+        return record
+    if record.approved is not None:
+        record = record.model_copy(update={"approved": None})
+    return screen_record(settings, record, rules)
+
+
+class QuarantineService:
+    """Reviews."""
+
+    def __init__(self, store: QuarantineStore, memories: MemoryStore) -> None:
+        self._store = store
+        self._memories = memories
+
+    async def list_quarantined(
+        self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
+    ) -> QuarantineListResponse:
+        """What waits for a review, the newest first. Raises Forbidden for what is out of reach."""
+        namespace, user_id = list_place_of(scope, namespace, user_id)
+        total, names = await self._store.find_quarantined(scope, namespace, user_id, offset, limit)
+        memories = [
+            memory for memory in await self._memories.fetch_records(scope, names) if memory is not None and memory.quarantine is not None
+        ]
+        return QuarantineListResponse(memories=memories, total=total, next_offset=offset + limit if offset + limit < total else None)
+
+    async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
+        """Lets a memory be found and shown, as it reads now. For administrators: who writes must not vouch for what is written.
+
+        It takes its slot only if no other fact has it. Raises Forbidden, NotFound, Conflict.
+        """
+        administering(scope)
+        for _ in range(_TRIES):
+            record, version = await self._waiting(scope, memory_id)
+            update = {"quarantine": None, "approved": approval(record.text), "updated_at": datetime.now(UTC)}
+            new = record.model_copy(update=update)
+            state = await self._memories.release_memory(scope, record, new, version)
+            if state.startswith("slot"):
+                new = new.model_copy(update={"slot": None})
+                state = await self._memories.release_memory(scope, record, new, version)
+            if state == "changed":
+                return new
+        raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+
+    async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
+        """Deletes a memory that is in quarantine, for good. Raises NotFound, Conflict."""
+        record, version = await self._waiting(writing(scope), memory_id)
+        if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
+            raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")
+        return AckResponse(status="ok")
+
+    async def _waiting(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int]:
+        current = await self._memories.get_versioned(scope, memory_id)
+        if current is None or current[0].quarantine is None:
+            raise NotFound(f"there is no memory {memory_id} in quarantine")
+        return current

@@ -1,0 +1,253 @@
+"""Long-term memories as Redis keeps them: what a hash holds, what makes two writes the same, and the ways back to a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+from ulid import ULID
+
+from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.storage.keyspace import digest, tag
+from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags
+from agent_memory.foundation.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, SourceClass
+from agent_memory_client.models._types import MAX_COUNT
+
+READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
+"""What of a memory's hash a read needs; `read_row` makes a `StoredMemory` of it."""
+
+_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
+WORDS, TURN, REPLY = "w", "u", "o"
+"""Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
+RESTATED_TURN, RESTATED_REPLY = "n", "p"
+"""Begin the fields of what a person, and what others said there in nearly the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory as it was read, its name in keys, and the version (µs of its last change) that a later change can insist on."""
+
+    mid: str
+    version: int
+    record: MemoryRecord
+
+
+class StoredEvidence(Evidence):
+    """A piece of evidence as Redis keeps it. Of what was said very often the latest times are kept one by one, beside the first; the others
+    of a session are one piece of so many `times`, which names their messages."""
+
+    times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+
+
+class Standing(NamedTuple):
+    """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
+
+    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`, and
+    `restatement` is of what it has in common with others that say the same in nearly the same words.
+    """
+
+    scope: str
+    kin: str
+    slot: str
+    words: str
+    restatement: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.kin} {self.slot} {self.words}{self.restatement and f' {self.restatement}'}"
+
+
+@lru_cache(maxsize=8192)
+def message_memory_id(ref: SessionRef, message_id: str) -> str:
+    """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
+    h = blake2b(digest_size=16)
+    for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
+        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
+    name = bytearray(h.digest())
+    name[0] &= 127  # the times of ULIDs end before their first bit
+    return str(ULID(bytes(name)))
+
+
+def evidence_of(record: MemoryRecord) -> list[Evidence]:
+    """What a record rests on: what its writer says, else itself; a turn is its own message."""
+    if record.evidence:
+        return record.evidence
+    role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
+    return [
+        Evidence(
+            session_id=record.session_id,
+            message_ids=record.extracted_from or [],
+            role=role,
+            source=record.source_class or ("client" if role is None else "user" if said_by_person(record) else "assistant"),
+            memory_id=record.id,
+            at=record.created_at,
+        )
+    ]
+
+
+def standing(tenant: str, record: MemoryRecord) -> Standing:
+    """Where a memory stands among those of its namespace, user and agent. Turns have no slot."""
+    scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
+    normal = normal_text(record.text)
+    words = _short(normal)
+    if is_turn(record):
+        near = restatement(record.text)
+        kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
+        return Standing(scope, "", "", kind + words, again + _short(near) if near else "")
+    slot = ""
+    if record.slot is not None:
+        ends = ends_at(record)
+        slot = slot_field(record.slot) if ends is None or ends > datetime.now(UTC) else ""
+    return Standing(scope, "t" + _short(kin_name(record, normal)), slot, WORDS + words)
+
+
+@lru_cache(maxsize=8192)
+def _scope_of_words(tenant: str, *whose: str | None) -> str:
+    return digest("by", tenant, *whose)
+
+
+def _short(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def said_by_person(turn: MemoryRecord) -> bool:
+    """Whether a person said it: what a program, a tool or the assistant repeats of what is known is no evidence."""
+    role = str(turn.metadata.get("role", "user"))
+    return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
+
+
+def slot_field(slot: str) -> str:
+    """The field of a slot."""
+    return "s" + digest("slot", slot)
+
+
+def memory_digest(record: MemoryRecord) -> str:
+    """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
+    return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
+
+
+class Fields(NamedTuple):
+    """The hash of a memory: the names of its fields, their values, and names and values (in turns) of what many memories have alike."""
+
+    names: Sequence[str]
+    values: Sequence[Arg]
+    alike: Sequence[str]
+    digest: str
+    """As `memory_digest`."""
+
+    def flat(self) -> list[Arg]:
+        """All names and values, in turns."""
+        return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
+
+
+# What every memory has of its own.
+_EVERY: Sequence[str] = ("j", "c", "la", "k")
+
+
+def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
+    """What Redis keeps of a memory, its place among others (`standing`) apart: its record as JSON, and what the index knows of it."""
+    source = source_of(record)
+    trust = trust_of(record, source)
+    names, marks = _marks(record, trust)
+    values: list[Arg] = [
+        encode_memory(record, source, trust),
+        record.created_at.timestamp(),
+        record.last_accessed.timestamp(),
+        terms,
+        *marks,
+    ]
+    whose = (record.namespace, record.user_id, record.agent_id)
+    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source, record.category, *whose)
+    return Fields(names, values, alike, memory_digest(record))
+
+
+def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
+    """The names of a memory's fields, and the values of those that not every memory has."""
+    more, values = [*_EVERY], list[Arg]()
+    if record.session_id:
+        more.append("s")
+        values.append(tag(record.session_id))
+    if record.slot:
+        more.append("sl")
+        values.append(tag(record.slot))
+    for name, tags in (("tp", record.topics), ("en", record.entities)):
+        if tags:
+            more.append(name)
+            values.append(",".join(dict.fromkeys(tag(value.casefold()) for value in tags)))
+    if record.metadata or record.pinned:
+        more.append("md")
+        values.append(",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])]))
+    if record.event_date is not None:
+        more.append("e")
+        values.append(record.event_date.timestamp())
+    if record.valid_from is not None:
+        more.append("vf")
+        values.append(record.valid_from.timestamp())
+        if record.valid_from > datetime.now(UTC):
+            more.append("b")
+            values.append(record.valid_from.timestamp())
+    if (ends := ends_at(record)) is not None:
+        more.append("z")
+        values.append(ends.timestamp())
+    if record.quarantine is not None:
+        # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
+        more += ["q", "tr"]
+        values += [tag(record.quarantine), -1.0]
+    elif trust < 1.0:
+        more.append("tr")
+        values.append(trust)
+    return tuple(more), values
+
+
+@lru_cache(maxsize=8192)
+def _alike(
+    tenant: str, kind: str, strategy: str, source: str, category: str | None, namespace: str | None, user: str | None, agent: str | None
+) -> Sequence[str]:
+    named = (("t", tenant), ("ty", kind), ("st", strategy), ("sc", source), ("ct", category), ("ns", namespace), ("u", user), ("ag", agent))
+    return tuple(part for name, value in named if value for part in (name, tag(value)))
+
+
+def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
+    """What `READ_FIELDS` of a hash say; None when there is none, or it is another tenant's.
+
+    A version that an undo brought back is shown as recorded when it first was.
+    """
+    owner, raw, version, recorded, first, retired = row
+    if owner != tag(tenant).encode() or raw is None or version is None:
+        return None
+    record = decode_memory(raw)
+    at = first or recorded
+    if at is not None:
+        record.recorded_at = datetime.fromtimestamp(float(at), UTC)
+    if retired is not None:
+        record.retired_at = datetime.fromtimestamp(float(retired), UTC)
+    return StoredMemory(mid, int(version), record)
+
+
+def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
+    """A record as JSON, with its source and trust, without what only its version's hash knows, and without what is None.
+
+    None is what each of those fields is when it is left out.
+    """
+    stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
+    return stored.model_dump_json(exclude_none=True).encode()
+
+
+def decode_memory(raw: bytes) -> MemoryRecord:
+    """A stored memory. A promoted message may be longer than a caller's memory.
+
+    Tags that were never given are empty lists, as clients know them.
+    """
+    record = MemoryRecord.model_validate_json(raw, context=ANSWER)
+    record.topics = record.topics or []
+    record.entities = record.entities or []
+    record.extracted_from = record.extracted_from or []
+    return record

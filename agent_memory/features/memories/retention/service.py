@@ -1,0 +1,204 @@
+"""Forgetting: which memories a policy gives up (pure), and the service that looks at all of them and deletes some.
+
+Every memory that matches is looked at, however many there are; `limit` bounds how many go in one call, the rest is left for the next one.
+Pinned memories never go, nor do the ids that the caller spares. What is changed while we look (pinned, for one) stays.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from ulid import ULID
+
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.search.recency import RecencyWeights, recency_score
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.scope import Scope
+from agent_memory_client.models import CreatedAt, ForgetRequest, ForgetResponse, LastAccessed, MemoryRecord
+
+MAX_DELETIONS = 10_000
+_HARD_AGE_MULTIPLIER = 12.0
+_BATCH = 200
+_FRESHNESS = RecencyWeights(semantic=0.0, recency=1.0)
+_DAY = 86_400.0
+_LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is given up. Days may have fractions; `types` are the only ones that can go, None for all; `budget` is how many stay."""
+
+    max_age_days: float | None = None
+    max_inactive_days: float | None = None
+    budget: int | None = None
+    types: frozenset[str] | None = None
+    hard_age_multiplier: float = _HARD_AGE_MULTIPLIER
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all is asked for: then nothing is given up."""
+        return self.max_age_days is None and self.max_inactive_days is None and self.budget is None
+
+
+def parse_policy(raw: Mapping[str, Any]) -> Policy:
+    """The policy of a request. As in the contract, unknown keys and days that are no numbers count as not given.
+
+    Raises BadInput for negative numbers, which would give up everything, and for an allow-list that is none: leaving that out would
+    delete more than was asked for.
+    """
+    types = raw.get("memory_type_allowlist")
+    if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
+        raise BadInput("must be a list of memory types, or null", field="policy.memory_type_allowlist")
+    budget = raw.get("budget")
+    multiplier = _number(raw, "hard_age_multiplier")
+    return Policy(
+        max_age_days=_number(raw, "max_age_days"),
+        max_inactive_days=_number(raw, "max_inactive_days"),
+        budget=None if _number(raw, "budget") is None or not isinstance(budget, int) else budget,
+        types=None if types is None else frozenset(cast("list[str]", types)),
+        hard_age_multiplier=_HARD_AGE_MULTIPLIER if multiplier is None else multiplier,
+    )
+
+
+def _number(raw: Mapping[str, Any], name: str) -> float | None:
+    value = raw.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    if value < 0:
+        raise BadInput("must not be negative", field=f"policy.{name}")
+    return float(value)
+
+
+def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
+    """Whether a memory is past the policy's ages.
+
+    The rule is the contract's: a single bound decides by itself; with both, a memory goes when it is too old *and* not read for too long,
+    or when it is `hard_age_multiplier` times too old.
+    """
+    age = (now - record.created_at).total_seconds() / _DAY
+    idle = (now - record.last_accessed).total_seconds() / _DAY
+    if policy.max_age_days is None:
+        return policy.max_inactive_days is not None and idle > policy.max_inactive_days
+    if policy.max_inactive_days is None:
+        return age > policy.max_age_days
+    both = age > policy.max_age_days and idle > policy.max_inactive_days
+    return both or age > policy.max_age_days * policy.hard_age_multiplier
+
+
+def recency(record: MemoryRecord, now: datetime) -> float:
+    """How fresh a memory is, 0 to 1: 0.6 * 2^(-days since it was read / 7) + 0.4 * 2^(-days since it was made / 30).
+
+    The contract's recency score with its default weights and half-lives; exponential decay of importance as in Park et al., "Generative
+    Agents", UIST 2023.
+    """
+    return recency_score(0.0, record.last_accessed, record.created_at, now, _FRESHNESS)
+
+
+@dataclass
+class Choice:
+    """Chooses at most `limit` memories to give up, of any number that it is shown one by one; holds no more than twice that many."""
+
+    policy: Policy
+    now: datetime
+    limit: int
+    spared: Collection[str] = ()
+    _old: list[StoredMemory] = field(default_factory=list[StoredMemory])
+    _stale: list[tuple[float, int, StoredMemory]] = field(default_factory=list[tuple[float, int, StoredMemory]])
+    _staying: int = 0
+
+    def look(self, memory: StoredMemory) -> None:
+        """Looks at one memory."""
+        record, policy = memory.record, self.policy
+        if record.pinned or record.id in self.spared or (policy.types is not None and record.memory_type.value not in policy.types):
+            return
+        if outdated(policy, record, self.now):
+            if len(self._old) < self.limit:
+                self._old.append(memory)
+            return
+        self._staying += 1
+        if policy.budget is not None and self.limit:
+            # A heap of the stalest so far, the freshest of them on top, which goes first when there are too many.
+            item = (-recency(record, self.now), -self._staying, memory)
+            if len(self._stale) < self.limit:
+                heapq.heappush(self._stale, item)
+            else:
+                heapq.heappushpop(self._stale, item)
+
+    def chosen(self) -> list[StoredMemory]:
+        """What is to go: those past their age, then what is beyond the budget, the stalest first."""
+        beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
+        room = min(self.limit - len(self._old), beyond)
+        return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
+
+
+def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
+    """The selection without what cannot be past the policy's ages, for the index to leave out; as it is when there is a budget.
+
+    The index knows times to the second and may know an older time of reading, so this lets through more than `outdated` does, never less.
+    """
+    if policy.budget is not None:
+        return selection
+    if policy.max_age_days is not None:
+        # With both bounds, either the age or its multiple decides: the smaller one is what must be passed in any case.
+        factor = min(1.0, policy.hard_age_multiplier) if policy.max_inactive_days is not None else 1.0
+        return replace(selection, created_at=CreatedAt(lte=_days_before(now, policy.max_age_days * factor)))
+    if policy.max_inactive_days is not None:
+        return replace(selection, last_accessed=LastAccessed(lte=_days_before(now, policy.max_inactive_days)))
+    return selection
+
+
+def _days_before(now: datetime, days: float) -> datetime:
+    try:
+        return max(now - timedelta(days=days), _LONG_AGO)
+    except OverflowError:
+        return _LONG_AGO
+
+
+class RetentionService:
+    """Forgets by a policy."""
+
+    def __init__(self, survey: MemoryScan, commits: MemoryCommits) -> None:
+        self._survey = survey
+        self._commits = commits
+
+    async def forget_by_request(
+        self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool
+    ) -> ForgetResponse:
+        """Forgets as a request asks. Raises BadInput for a policy that cannot be meant."""
+        policy = parse_policy(body.policy)
+        return await self.forget_by_policy(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
+
+    async def forget_by_policy(
+        self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
+    ) -> ForgetResponse:
+        """Looks at all memories that are meant and deletes at most `limit` of them (never more than 10,000), the oldest first.
+
+        `scanned` counts what was looked at; in a dry run `deleted` counts what would go.
+        """
+        now = datetime.now(UTC)
+        choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
+        scanned = await self._survey.count_memories(scope, selection)
+        if not policy.empty and choice.limit:
+            async for page in self._survey.walk_memories(scope, narrow_selection(selection, policy, now)):
+                for memory in page:
+                    choice.look(memory)
+        chosen = choice.chosen()
+        if not dry_run:
+            chosen = await self._drop(scope, chosen)
+        ids = [memory.record.id for memory in chosen]
+        return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
+
+    async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
+        """Forgets as recorded changes of one batch, which can be undone; what changed meanwhile stays."""
+        batch, gone = str(ULID()), list[StoredMemory]()
+        origin = ChangeOrigin("forgetting", "past the policy's age or budget")
+        for start in range(0, len(chosen), _BATCH):
+            part = chosen[start : start + _BATCH]
+            gone += await self._commits.forget_memories(scope, part, origin, batch=batch)
+        return gone

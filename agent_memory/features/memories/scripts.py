@@ -1,0 +1,82 @@
+"""The Lua of memories as typed functions. Each script is one atomic change, which marks in the outbox what it makes due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.erasures import guard_of
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
+from agent_memory.foundation.text.retrieval_units import REACH
+
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
+
+
+class MemoryScripts:
+    """The scripts of memories over one client. What frees memory is done in a full Redis, too."""
+
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbours_ms: int = 0) -> None:
+        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged.
+
+        `neighbours_ms`: how long after a message those around it are due to be indexed again.
+        """
+        self._keys = keys
+        self._outbox = outbox_keys(keys, DueKind.MEMORY)
+        self._neighbours_ms = neighbours_ms
+        self._commit = Script(client, "memories/memory_commit", fsync=fsync)
+        self._owners = Script(client, "memories/memory_owners")
+        self._index = Script(client, "memories/memory_index")
+        self._sweep = Script(client, "memories/memory_sweep")
+        self._delete = Script(client, "memories/memory_delete", fsync=fsync)
+
+    async def commit_steps(
+        self,
+        groups: Sequence[Mapping[str, Any]],
+        values: Sequence[Arg],
+        *,
+        atomic: bool,
+        fence: Mapping[str, Any] | None,
+        revised: Mapping[str, Any] | None,
+        embed_after_ms: int = 0,
+    ) -> list[str]:
+        """The reply of `memory_commit.lua`, see there: its first word, then a state per step. Raises ErasureUnderWay."""
+        reply = await self._commit(
+            **self._outbox,
+            wake=self._keys.wake,
+            root=self._keys.root,
+            reach=REACH,
+            neighbours_ms=self._neighbours_ms,
+            embed_after_ms=embed_after_ms,
+            atomic=atomic,
+            guard=guard_of(self._keys.root),
+            fence=fence,
+            revised=revised,
+            groups=groups,
+            values=values,
+        )
+        return [word.decode() for word in reply]
+
+    async def owners_of(self, mids: Sequence[str]) -> list[str | None]:
+        """Whose ids (mids) are, as `owners.owner_name` names them; None for those that are free."""
+        reply = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
+        return [None if owner == b"-" else owner.decode() for owner in reply]
+
+    async def sweep_ended(self, mids: Sequence[str]) -> int:
+        """Moves those memories whose end has come; returns how many."""
+        return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
+
+    async def write_index(self, documents: Sequence[str], memories: Sequence[Arg]) -> list[bool]:
+        """Writes what the search needs; whether each memory was still as it was read."""
+        reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=memories)
+        return [bool(written) for written in reply]
+
+    async def delete_memories(self, memories: Sequence[Arg]) -> list[bool]:
+        """Deletes memories for good; whether each was there."""
+        reply = await self._delete(
+            **self._outbox, root=self._keys.root, tombstone_seconds=_TOMBSTONE_SECONDS, reach=REACH, memories=memories
+        )
+        return [bool(deleted) for deleted in reply]

@@ -1,0 +1,92 @@
+"""Why a search did not return a memory: the same query and the same ranking as the search, asked about one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent_memory.features.memories.search.pages import explain_memory, page_of
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import Ranking
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.store import MemoryStore, parse_hits
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
+from agent_memory.foundation.storage.search import filters
+from agent_memory_client.models import Explanation, SearchRequest
+
+# How deep it looks for the rank of a memory that the search itself did not reach.
+_DEEP = 5000
+
+
+class SearchExplainer:
+    """Answers why."""
+
+    def __init__(self, search: SearchService, store: MemoryStore, reader: PipelineReader) -> None:
+        self._search = search
+        self._store = store
+        self._read = reader
+
+    async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
+        """Where the memory stands in the answer to the request, or what keeps it out; a prompt's search is not `paged`. Raises what the
+        search raises."""
+        mid = self._store.mid(scope, memory_id)
+        record = (await self._store.get(scope, [memory_id]))[0]
+        if record is None:
+            return Explanation(memory_id=memory_id, returned=False, reason="not_found")
+        if record.quarantine is not None and not request.quarantined:
+            return Explanation(memory_id=memory_id, returned=False, reason="quarantined")
+        excluding = await self._excluding(scope, request, mid)
+        if excluding:
+            return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
+        query = await self._search.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
+        ranking = await self._search.rank_query(scope, query)
+        if request.distinct and query.mode is not None:
+            ranking, repeats = await self._search.without_duplicates(scope, query, ranking)
+            if mid in repeats:
+                return Explanation(memory_id=memory_id, returned=False, reason="collapsed", by=repeats[mid])
+        rank = ranking.rank_of(mid)
+        if rank is not None:
+            returned = any(name == mid for _, name in ranking.scored[page_of(query)])
+            # A list holds its page alone.
+            rank_in_answer = rank + request.offset if query.mode is None else rank
+            return _ranked(memory_id, ranking, rank, rank_in_answer, "returned" if returned else "beyond_limit")
+        below = next((scored for scored in ranking.below_threshold if scored[1] == mid), None)
+        if below is not None:
+            why = explain_memory(ranking.memory_of(below), len(ranking.scored) + 1)
+            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold", explanation=why)
+        return await self._explain_deeper(scope, query, memory_id, mid)
+
+    async def _explain_deeper(self, scope: Scope, query: SearchQuery, memory_id: str, mid: str) -> Explanation:
+        """The same search, but as deep as it goes."""
+        threshold = query.request.distance_threshold
+        wide = query.request.model_copy(update={"distance_threshold": None, "offset": 0, "limit": 100})
+        ranking = await self._search.rank_query(scope, replace(query, request=wide, depth=_DEEP))
+        rank = ranking.rank_of(mid)
+        if rank is None:
+            low = any(name == mid for _, name in ranking.below_threshold)
+            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold" if low else "not_ranked")
+        too_far = threshold is not None and ranking.memory_of(ranking.scored[rank - 1]).distance > threshold
+        return _ranked(memory_id, ranking, rank, rank, "below_threshold" if too_far else "beyond_limit")
+
+    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
+        """The filters of the request that the memory does not pass, each looked at by itself."""
+        names = [name for name in filters.FILTERS if getattr(request, name) is not None]
+
+        def build(pipe: Pipe) -> None:
+            self._store.queue_matches(pipe, filters.where(scope), mid)
+            for name in names:
+                alone = SearchRequest().model_copy(update={name: getattr(request, name), "timezone": request.timezone})
+                self._store.queue_matches(pipe, filters.where(scope, alone), mid)
+
+        visible, *passed = (parse_hits(reply).total for reply in await self._read(build))
+        if not visible:
+            return ["scope"]
+        return [name for name, count in zip(names, passed, strict=True) if count == 0]
+
+
+def _ranked(memory_id: str, ranking: Ranking, rank: int, rank_in_answer: int, reason: str) -> Explanation:
+    why = explain_memory(ranking.memory_of(ranking.scored[rank - 1]), rank_in_answer)
+    returned = reason == "returned"
+    return Explanation.model_validate(
+        {"memory_id": memory_id, "returned": returned, "reason": reason, "rank": rank_in_answer, "explanation": why}
+    )

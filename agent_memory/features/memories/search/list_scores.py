@@ -1,0 +1,104 @@
+"""Scores of candidates by words and by passages, from what the index answers (pure).
+
+RediSearch finds the candidates, by the word statistics of its whole index. Here they get BM25 scores by the statistics of the memories that
+are searched: what other users store does not change what a user finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from agent_memory.foundation.storage.search.results import Hits
+
+# Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
+_K1, _B = 1.2, 0.75
+TERMS_FIELD = b"k"
+# The nearest of many passages is near by chance, too: that much similarity less, times the logarithm of their number. Measured on answers
+# of assistants (0.02 to 0.08; docs/recall.md).
+_BY_CHANCE = 0.05
+_RESCORED = 100
+_FEW_TERMS = 6
+_NEARLY_ALL = 0.8
+
+
+def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str, float]:
+    """Return how much each term tells: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    return {term: math.log(1 + max(total - n + 0.5, 0.0) / (n + 0.5)) for term, n in frequencies.items()}
+
+
+def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
+    """Score documents, each a text of terms, by the weighted terms that they have."""
+    known, scores = weights.__contains__, list[float]()
+    fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
+    for document in documents:
+        terms = document.split(" ")
+        norm, score = fixed + growing * len(terms), 0.0
+        counts: dict[str, int] = {}
+        for term in filter(known, terms):
+            counts[term] = counts.get(term, 0) + 1
+        for term, count in counts.items():
+            score += weights[term] * count * (_K1 + 1) / (count + norm)
+        scores.append(score)
+    return scores
+
+
+def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
+    """Return hits by words, which carry their terms, with scores by these statistics, best first.
+
+    The first hundred get new scores, and what follows keeps its order behind them: so a longer list begins as a shorter one does.
+    """
+    first = hits.texts(TERMS_FIELD)[:_RESCORED]
+    scores = bm25([text.decode() for text in first], weights, mean_length)
+    order = sorted(range(len(first)), key=lambda place: -scores[place])
+    least, engine_least = min(scores, default=0.0), hits.values[len(first) - 1] if first else 0.0
+    share = least / engine_least if engine_least > 0 else 0.0
+    values = [*(scores[place] for place in order), *(value * share for value in hits.values[len(first) :])]
+    places = [*order, *range(len(first), len(hits.names))]
+    return Hits(hits.total, [hits.names[place] for place in places], values, [hits.rows[place] for place in places])
+
+
+def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
+    """True if the best match has nearly all that the words of a query tell, and these are too many to be so by chance."""
+    if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
+        return False
+    terms = frozenset(hits.texts(TERMS_FIELD)[0].decode().split(" "))
+    return sum(weight for term, weight in weights.items() if term in terms) >= _NEARLY_ALL * sum(weights.values())
+
+
+def mean_length(documents: Collection[str]) -> float:
+    """Return how many terms a document has on average; 1 at least."""
+    return max(sum(document.count(" ") + 1 for document in documents) / max(len(documents), 1), 1.0)
+
+
+def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
+    """Return similarities by memory, and the number of the best passage of those that have one among these hits.
+
+    A long memory is as similar as its beginning and its best passage on average, less what many passages have by chance.
+    """
+    similarities, best = dict(near), dict[str, int]()
+    if passages is None or not passages.names:
+        return similarities, best
+    farthest = min(near.values(), default=0.0)
+    counts = passages.numbers(b"pn")
+    for name, distance in zip(passages.names, passages.values, strict=True):
+        mid, _, number = name.partition(".")
+        if mid in best:
+            continue
+        best[mid] = int(number)
+        beginning = near.get(mid, farthest)
+        similarities[mid] = (beginning + 1.0 - distance) / 2 - _BY_CHANCE * math.log(max(counts.get(name, 1.0), 1.0))
+    return similarities, best
+
+
+def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
+    """Return scores by memory, a long one's being the best of the whole and its passages, and the number of that passage."""
+    scores, best = dict(words), dict[str, int]()
+    if passages is None:
+        return scores, best
+    for name, score in zip(passages.names, passages.values, strict=True):
+        mid, _, number = name.partition(".")
+        if mid not in best:
+            best[mid] = int(number)
+            scores[mid] = max(score, scores.get(mid, 0.0))
+    return scores, best

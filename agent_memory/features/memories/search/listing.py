@@ -1,0 +1,82 @@
+"""Lists of memories: the last created first, and of those created at the same moment in one order, whatever was done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redisvl.query.filter import Num
+
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import Ranking
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
+from agent_memory.foundation.storage.search.results import ListEntry, parse_listed
+from agent_memory.foundation.storage.search.syntax import all_of
+
+
+class MemoryListing:
+    """Puts a list together. The engine orders what shares a moment by when it was written last, so it is ordered by name here."""
+
+    def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
+        self._read = reader
+        self._store = store
+
+    def queue_list(self, pipe: Pipe, query: SearchQuery) -> int:
+        """Puts the list's commands on a pipeline; returns how many replies they give."""
+        start, most = _span(query)
+        self._store.queue_newest(pipe, query.clause, start, most)
+        if query.history is None:
+            return 1
+        self._store.queue_newest(pipe, query.history, start, most, past=True)
+        return 2
+
+    async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
+        """The memories of the request's page (with history: of all up to it). A second round trip when what shares a moment goes on
+        beyond what was read."""
+        request, answers = query.request, [parse_listed(reply) for reply in replies]
+        start, most = _span(query)
+        total = sum(answer.total for answer in answers)
+        rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
+        if not rows or not request.limit:
+            return Ranking(total, [], listed=True)
+        # Both ends of what was read lie outside of the page: a moment that one of them shares with the page may be longer.
+        first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
+        cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
+        open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()
+        if start and len(rows) > first and rows[0].at == rows[first].at:
+            open_.add(rows[0].at)
+        if open_:
+            before, groups = await self._moments(query, sorted(open_, reverse=True))
+            if start and rows[0].at in open_:
+                start = before
+            rows = sorted([*(row for row in rows if row.at not in open_), *groups], key=_newest_first)
+        begin = 0 if query.history is not None else request.offset - start
+        page = rows[max(begin, 0) : request.offset - start + request.limit]
+        return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
+
+    async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
+        """How many memories come before the first of some moments, and all of these moments."""
+
+        def build(pipe: Pipe) -> None:
+            for clause, past in clauses:
+                self._store.queue_newest(pipe, all_of(clause, Num("c") > moments[0]), 0, 0, past=past)
+                for moment in moments:
+                    self._store.queue_newest(pipe, all_of(clause, Num("c") == moment), 0, -1, past=past)
+
+        clauses = [(query.clause, False), *([] if query.history is None else [(query.history, True)])]
+        replies = [parse_listed(reply) for reply in await self._read(build)]
+        size = 1 + len(moments)
+        before = sum(reply.total for reply in replies[::size])
+        return before, [row for index, reply in enumerate(replies) if index % size for row in reply.rows]
+
+
+def _span(query: SearchQuery) -> tuple[int, int]:
+    """What is read of each list: the page with one more at either end; with history, two lists up to the page's end."""
+    request = query.request
+    start = 0 if query.history is not None else max(request.offset - 1, 0)
+    return start, request.offset - start + request.limit + 1
+
+
+def _newest_first(row: ListEntry) -> tuple[float, str]:
+    return -row.at, row.mid

@@ -1,0 +1,104 @@
+"""Which memories of an answer only repeat another one of it (pure).
+
+A repeat is what loses nothing by being left out: the same words in the same order, but for case, accents, punctuation, articles and
+fillers, of the same person, and for what was said or happened also of the same day. Similar is not enough: "I live in Berlin" and "I used
+to live in Berlin" are near each other by every measure and say different things.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from agent_memory.foundation.text.retrieval_units import day
+from agent_memory.foundation.text.terms import fold
+from agent_memory_client.models import MemoryTypeEnum
+
+_EDGES = ".,;:!…\"“”‘’'()[]{}<>*`"
+_WORDS = "a an the oh well yes yeah so and also just really very indeed please"
+_FILLERS = frozenset(_WORDS.split())
+_TIMELESS_TYPES = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
+
+Key = tuple[object, ...]
+
+
+def deciding_words(text: str) -> tuple[str, ...]:
+    """What a text says, without what makes no difference; all of its words when nothing else is left."""
+    words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
+    return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
+
+
+def _ends(text: str) -> tuple[str, str] | None:
+    """The first and the last word of what a text says: two texts with others do not say the same. None when it has but words that make no
+    difference."""
+    folded = text.lower() if text.isascii() else fold(text)
+    # Nearly always the first and the last chunk tell.
+    outer = folded.split(None, 1)
+    first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
+    if first and last:
+        return first, last
+    chunks = folded.split()
+    first = next(filter(None, map(_bare, chunks)), None)
+    return None if first is None else (first, next(filter(None, map(_bare, reversed(chunks)))))
+
+
+def _bare(chunk: str) -> str:
+    word = chunk.strip(_EDGES)
+    return "" if word in _FILLERS else word
+
+
+class DatedText(Protocol):
+    """A memory, as far as it matters here."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def user_id(self) -> str | None: ...
+    @property
+    def namespace(self) -> str | None: ...
+    @property
+    def memory_type(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def event_date(self) -> datetime | None: ...
+
+
+class DuplicateFilter:
+    """The memories of an answer, of which none repeats another."""
+
+    def __init__(self) -> None:
+        self._timeless: dict[Key, str] = {}
+        self._dated: dict[Key, str] = {}
+        # By whose they are and by their ends; what they say is looked at when there are two alike, which is seldom.
+        self._unread: dict[Key, list[DatedText]] = {}
+
+    def add_memory(self, memory: DatedText) -> str | None:
+        """The id of the memory of the answer that says all that this one says; None when there is none, and then this one is in the answer
+        from now on."""
+        key = (memory.user_id, memory.namespace, _ends(memory.text))
+        alike = self._unread.get(key)
+        if alike is None:
+            self._unread[key] = [memory]
+            return None
+        for earlier in alike:
+            self._add_words(earlier)
+        alike.clear()
+        return self._add_words(memory)
+
+    def _add_words(self, memory: DatedText) -> str | None:
+        words = (memory.user_id, memory.namespace, deciding_words(memory.text))
+        of_day: Key = (*words, day(memory.event_date or memory.created_at))
+        # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.
+        timeless: Key = (*words, None if memory.event_date is None else day(memory.event_date))
+        first = self._dated.get(of_day)
+        if first is None and memory.memory_type in _TIMELESS_TYPES:
+            first = self._timeless.get(timeless)
+        if first is not None:
+            return first
+        self._dated[of_day] = memory.id
+        if memory.memory_type in _TIMELESS_TYPES:
+            self._timeless[timeless] = memory.id
+        return None

@@ -1,0 +1,220 @@
+"""Pages of a ranking: the memories that stand on them, read from Redis, each with its place in the answer and why it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import RankedMemory, Ranking, Scored
+from agent_memory.features.memories.search.recency import Age, may_be_among, newer_first, now_of
+from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
+from agent_memory.features.memories.store import MemoryStore, parse_hits
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
+from agent_memory.foundation.storage.search import filters, syntax
+from agent_memory.foundation.text.terms import phrases, query_terms
+from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
+
+# For so many more than a page holds, reading their records to know their age is the shortest way.
+_FEW_MORE = 10
+# So many facts that are not near enough themselves are read beside a prompt's page: in the same round trip, at 10 µs each.
+_FURTHER_FACTS = 8
+# And so many of what was said, where the page has places left.
+_FURTHER_SAID = 8
+# Messages around one that has some words have these, too, once for its twice.
+_SAID_SINCE = 12
+
+
+@dataclass(slots=True)
+class Page:
+    """A page of memories; see MemoryRecordResultsResponse."""
+
+    memories: Sequence[ShownMemory]
+    total: int
+    next_offset: int | None
+    notices: Sequence[str]
+    explanation: AnswerExplanation | None
+
+    def page_values(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return {
+            "memories": [card.values for card in self.memories],
+            "total": self.total,
+            "next_offset": self.next_offset,
+            "notices": self.notices or None,
+            "explanation": self.explanation,
+        }
+
+    def model(self) -> MemoryRecordResultsResponse:
+        """As the wire model."""
+        return MemoryRecordResultsResponse.model_validate(self.page_values(), context=ANSWER)
+
+
+class PageReader:
+    """Reads the memories of pages."""
+
+    def __init__(self, reader: PipelineReader, store: MemoryStore, cards: ShownMemoryReader) -> None:
+        self._read = reader
+        self._store = store
+        self._cards = cards
+
+    async def read_page(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
+    ) -> tuple[list[ShownMemory], bool]:
+        """The memories of the request's page, some left out, and whether there were enough for a whole page. What was deleted meanwhile
+        is left out, too."""
+        scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
+        if query.age is Age.BREAKS_TIES_ON_PAGE:
+            return await self._read_newer_first(scope, query, ranking, scored)
+        page = scored[page_of(query)]
+        return await self.read_ranked(scope, query, ranking, page), len(page) == query.request.limit
+
+    async def read_kinds(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
+    ) -> tuple[list[ShownMemory], list[ShownMemory]]:
+        """The memories of a prompt, best first, some left out: of facts and of the rest as many as have places, half of the limit each and
+        what the other kind does not need. And some memories that are not near enough by themselves: facts, as what rests on a message that
+        is; and where places are left, the nearest of what was said, as it may tell more of what those name."""
+        scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
+        apart = bool(ranking.facts) and not query.request.offset
+        facts = [each for each in scored if each[1] in ranking.facts] if apart else []
+        rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
+        # They are wanted for messages that they rest on, which are none of the facts.
+        further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
+        further = [*further, *_said_further(query, ranking, scored, without)]
+        if not facts and not further:
+            return (await self.read_page(scope, query, ranking, without))[0], []
+        limit = query.request.limit
+        places = max((limit + 1) // 2, limit - len(rest))
+        kinds = [(facts, min(places, len(facts))), (rest, limit - min(places, len(facts)))]
+        if query.age is not Age.BREAKS_TIES_ON_PAGE:
+            page = _by_score([each for kind, count in kinds for each in kind[:count]])
+            names = frozenset(name for _, name in further)
+            memories = await self.read_ranked(scope, query, ranking, [*page, *further])
+            return [memory for memory in memories if memory.mid not in names], [memory for memory in memories if memory.mid in names]
+        first = [may_be_among(kind, count)[: count + _FEW_MORE] if count else () for kind, count in kinds]
+        rows = await self._cards.load_rows([name for kind in (*first, further) for _, name in kind])
+        by_name, now = {row.name: row for row in rows}, now_of(query.request)
+        shown: list[Scored] = []
+        for kind, (_, count) in zip(first, kinds, strict=True):
+            there = [each for each in kind if by_name[each[1]].fields[0] is not None]
+            shown += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
+        page, more = (
+            self._with_places(scope, query, ranking, each, [by_name[name] for _, name in each]) for each in (_by_score(shown), further)
+        )
+        return page, more
+
+    async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
+        """Some of the ranked memories, as many as are still there."""
+        rows = await self._cards.load_rows([name for _, name in scored])
+        return self._with_places(scope, query, ranking, scored, rows)
+
+    async def read_said_since(self, scope: Scope, query: SearchQuery, wanted: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
+        """What users said since a moment with a text's words in a row, in themselves or around them, for each of some texts and moments:
+        within the query's own filter, in one round trip."""
+
+        def build(pipe: Pipe) -> None:
+            for text, since in wanted:
+                clause = filters.made_since(filters.statements(query.clause), since)
+                phrase = syntax.quoting(phrases(f'"{text}"'), (), every=True)
+                self._store.queue_words(pipe, clause, query_terms(text), _SAID_SINCE, fields=ROW_FIELDS, phrase=phrase)
+
+        said = [self._cards.memories_of_hits(scope, parse_hits(reply)) for reply in await self._read(build)]
+        for memories in said:
+            for memory in memories:
+                memory.set_score(1.0, None, query.score_type)
+        return said
+
+    async def _read_newer_first(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
+    ) -> tuple[list[ShownMemory], bool]:
+        """The request's page once age has broken ties: only what may be on it is asked for its age.
+
+        To ask the index for the age of all candidates costs a tenth of the CPU of a prompt more.
+        """
+        page, now = page_of(query), now_of(query.request)
+        first = may_be_among(scored, page.stop)
+        many = len(first) > query.request.limit + _FEW_MORE
+        if many:
+            times = await self._read(lambda pipe: self._store.queue_said(pipe, [name for _, name in first]))
+            first = newer_first(first, [float(said or created or 0) for created, said in times], now)[page]
+        rows = await self._cards.load_rows([name for _, name in first])
+        if not many:
+            there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
+            there = newer_first(there, [row.last_said for _, row in there], now)[page]
+            first, rows = [(score, row.name) for score, row in there], [row for _, row in there]
+        return self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
+
+    def _with_places(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
+    ) -> list[ShownMemory]:
+        """The memories that are there, each with its place in the answer."""
+        cards: list[ShownMemory] = []
+        kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
+        for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
+            if card is not None:
+                why = explain_memory(ranking.memory_of(each), rank) if explains else None
+                card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
+                if ranking.relevance is not None:
+                    card.values["relevance"] = round(ranking.relevance(each[1]), 3)
+                if (number := ranking.passages.get(each[1])) is not None:
+                    card.set_passage(number)
+                cards.append(card)
+        return cards
+
+
+def _by_score(scored: Sequence[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda each: -each[0])
+
+
+def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
+    """The nearest of what was said and is not near enough, for the places that a prompt's page has left; nothing beside nothing, nor for a
+    time that is asked for."""
+    left = query.request.limit - len(scored)
+    if left <= 0 or not scored or not query.facts_apart or query.span is not None or query.request.offset:
+        return []
+    said = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
+    return said[: min(left, _FURTHER_SAID)]
+
+
+def page_of(query: SearchQuery) -> slice:
+    """Which of a ranking are the request's page. A list without history holds no more than the page."""
+    start = 0 if query.mode is None and query.history is None else query.request.offset
+    return slice(start, start + query.request.limit)
+
+
+def explain_answer(query: SearchQuery, ranking: Ranking, cut: list[Cut]) -> AnswerExplanation:
+    """How a whole answer came about."""
+    meaning, span = query.meaning, query.span
+    return AnswerExplanation(
+        mode=query.score_type,
+        query=None if meaning is None else meaning.text,
+        left_out=[] if meaning is None else list(meaning.left_out),
+        time_start=None if span is None else span.start,
+        time_end=None if span is None else span.end,
+        ranked=len(ranking.scored),
+        below_threshold=len(ranking.below_threshold),
+        cut=cut,
+    )
+
+
+def explain_memory(memory: RankedMemory, rank: int) -> HitExplanation:
+    """How a memory was scored."""
+    parts = memory.parts
+    if parts is None:
+        similarity = None if memory.score is None else 1.0 - memory.distance
+        return HitExplanation(rank=rank, score=memory.score, similarity=similarity, recency=memory.recency, reranked=memory.reranked)
+    return HitExplanation(
+        rank=rank,
+        score=parts.score,
+        similarity=parts.similarity,
+        similarity_rank=parts.similarity_rank,
+        words=parts.words,
+        words_rank=parts.words_rank,
+        in_time=parts.in_time,
+        recency=memory.recency,
+        reranked=memory.reranked,
+    )

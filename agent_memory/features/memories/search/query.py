@@ -1,0 +1,311 @@
+"""From a search request to what is asked of the index: the filter, the words, the time that is named, and the query's vector."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.features.memories.search import document_frequency
+from agent_memory.features.memories.search.document_frequency import DocumentFrequencies, TermStatistics
+from agent_memory.features.memories.search.recency import TIEBREAK, Age, RecencyWeights, age_of, asks_for_recency, weights_of
+from agent_memory.features.memories.search.rewriting import QueryRewriter
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, ModelUnavailable, UnsupportedRequest
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import Embedder
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.storage.search import filters, syntax
+from agent_memory.foundation.text import terms as analysis
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory.foundation.text.dates.asked_time import Span, asked_time, beside
+from agent_memory.foundation.text.languages.speakers import without_names
+from agent_memory.foundation.text.passages.splitting import ending
+from agent_memory.foundation.text.stemming.foreign import is_in_other_script
+from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
+
+log = logging.getLogger(__name__)
+
+# How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
+_DEPTHS = (100, 400, 1600, 6400)
+# What has no further pages is ranked alike from half as much: docs/recall.md has the measurements.
+_DEPTH_WITHOUT_PAGES = 50
+# A search that weighs age looks deeper at once: what is new enough may be far down by its words and its meaning.
+_AGE_DEPTH = 400
+
+
+@dataclass(slots=True)
+class QueryWords:
+    """The words of a query.
+
+    `subject` are those beside the time that the query names, empty when nothing is; words that are `muted` find no candidates by
+    themselves; `phrase` is a clause of what the query quotes, "" for nothing. `weights` say how much each term tells, and `mean_length`
+    how many terms a memory has on average.
+    """
+
+    terms: Sequence[str] = ()
+    subject: Sequence[str] = ()
+    muted: Collection[str] = ()
+    phrase: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    mean_length: float = 1.0
+    memories: int = 0
+    """How many memories were counted."""
+    unknown: float = 0.0
+    """The share of the weights, of the subject or of all terms, that belongs to terms which no memory has."""
+
+
+@dataclass(slots=True)
+class QueryMeaning:
+    """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that.
+
+    Of one in an `unknown_script`, which the model has not learned, the vector says next to nothing. `far` is that of the model's profile.
+    """
+
+    vector: NDArray[np.float32]
+    text: str
+    left_out: Sequence[str] = ()
+    unknown_script: bool = False
+    far: Literal["zero", "median"] = "zero"
+
+
+@dataclass(slots=True)
+class SearchQuery:
+    """A search that is ready for its round trip. `mode` None lists without a query.
+
+    `history` is the clause for history, where that is asked, too; `paged` says whether further pages may be asked for; `notices` say what
+    was not done as asked; without a `meaning` the search goes by words alone. With `facts_apart` facts have lists of their own.
+    """
+
+    request: SearchRequest
+    clause: str
+    history: str | None
+    depth: int
+    mode: SearchModeEnum | None = None
+    words: QueryWords = field(default_factory=QueryWords)
+    meaning: QueryMeaning | None = None
+    span: Span | None = None
+    rewritten: bool = False
+    paged: bool = True
+    age: Age = Age.IGNORED
+    weights: RecencyWeights = TIEBREAK
+    notices: Sequence[str] = ()
+    facts_apart: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can match: a query without words that could be found, and without a vector."""
+        return self.mode is not None and self.meaning is None and not self.words.terms
+
+    @property
+    def score_type(self) -> str | None:
+        """What scores say, as the wire has it; a search by words alone that was to be another says so."""
+        if self.mode is None:
+            return None
+        return "keyword" if self.meaning is None else self.mode.value
+
+
+class ZoneSource(Protocol):
+    """Where the time zones of users are found."""
+
+    async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
+        """Return the time zone of a user in a namespace, UTC where none is known."""
+        ...
+
+
+class QueryBuilder:
+    """Makes queries of requests."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        frequencies: DocumentFrequencies,
+        embedder_of: Callable[[str], Embedder],
+        rewriter: QueryRewriter,
+        *,
+        reranks: bool,
+    ) -> None:
+        """`embedder_of` gives the embedder that a tenant may use; `reranks` says whether a reranking model looks at each ranking."""
+        self._settings = settings
+        self._frequencies = frequencies
+        self._embedder_of = embedder_of
+        self._rewriter = rewriter
+        self._reranks = reranks
+        self._zones: ZoneSource | None = None
+
+    def register_zones(self, zones: ZoneSource) -> None:
+        """Say where the time zones of users are found."""
+        self._zones = zones
+
+    async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
+        """What must be known before the round trip. Raises Refused, BadInput, RedisUnavailable.
+
+        When the embedding model is away, the query goes by words alone. With `optimize_query` a language model puts it into other words
+        for the comparison by meaning; when that cannot be had, the notices say so. `paged` says whether further pages may be asked for.
+        """
+        if not self._settings.longterm.enabled:
+            raise UnsupportedRequest(
+                "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
+            )
+        request, notices = self._bounded(request)
+        text = request.text or ""
+        request, span = await self._with_zone(scope, request, text)
+        where = filters.where(scope, request)
+        clause, history = filters.clauses(scope, request, where)
+        depth = depth_of(request, paged=paged)
+        if not text:
+            return SearchQuery(request, clause, history, depth, notices=notices)
+        mode = mode_of(request)
+        subject, terms = subject_of(text, span), analysis.query_terms(text)
+        if span is not None and subject and not span.is_in_words:
+            terms = subject  # "Three days ago" is not what says "three", nor "before May 2022" what was in that month.
+        spoken, rewritten = text, False
+        # The contract rewrites semantic searches only; a search that names no mode is one, too.
+        named = "search_mode" in request.model_fields_set
+        if optimize_query and mode is not SearchModeEnum.KEYWORD and (mode is SearchModeEnum.SEMANTIC or not named):
+            spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
+            rewritten = notice is None
+            notices += [notice] if notice else []
+        spoken_terms = analysis.query_terms(spoken) if rewritten else terms
+        statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
+        meaning: QueryMeaning | None = None
+        if mode is not SearchModeEnum.KEYWORD:
+            # A distance that was asked for by meaning alone is that of the text as it is.
+            hybrid = mode is SearchModeEnum.HYBRID
+            spoken, left_out = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
+            meaning, notice = await self._meaning(scope.tenant, spoken, left_out)
+            notices += [f"{notice}: searched by words alone"] if notice else []
+        # A search that names no mode is one by meaning in the contract, where quotes say nothing.
+        phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
+        whole = bool(self._reranks or request.explain or request.distinct or history is not None)
+        return SearchQuery(
+            request,
+            clause,
+            history,
+            depth,
+            mode,
+            QueryWords(
+                terms,
+                subject,
+                document_frequency.overrated(terms, statistics),
+                phrase,
+                {term: weight for term, weight in statistics.weights().items() if term in terms},
+                statistics.mean_length,
+                statistics.total,
+                statistics.unknown_share(subject or terms),
+            ),
+            meaning,
+            span,
+            rewritten,
+            paged,
+            age_of(request, names_time=span is not None, whole=whole),
+            weights_of(request),
+            notices,
+            facts_apart=not paged and mode is not SearchModeEnum.SEMANTIC and request.memory_type is None and history is None,
+        )
+
+    async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
+        """Return the request with the time zone of its user, where it names none and days matter, and the time that its text names."""
+        span = span_of(request, text)
+        if request.timezone is not None or self._zones is None or (span is None and not filters.names_days(request)):
+            return request, span
+        zone = await self._zones.load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
+        request = request.model_copy(update={"timezone": str(zone)})
+        return request, span if zone is UTC else span_of(request, text)
+
+    async def _statistics(
+        self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum
+    ) -> TermStatistics:
+        """How common the words are among the memories of the request's users and namespaces."""
+        around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
+        return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
+
+    async def _meaning(self, tenant: str, spoken: str, left_out: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
+        """The query's meaning, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""
+        try:
+            timeout = self._settings.models.query_embedding_timeout_seconds
+            embedder = self._embedder_of(tenant)
+            vectors = await embedder.embed([spoken], role="query", timeout=timeout)
+            unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
+            return QueryMeaning(vectors[0], spoken, left_out, unknown, profile_of(embedder.model).far), None
+        except BudgetSpent:
+            return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("searching by words alone: %s", error)
+            return None, "the embedding model does not answer"
+
+    def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
+        """The request with as much of its query as is read, and a notice when that is not all of it."""
+        text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
+        if text != (request.text or ""):
+            request = request.model_copy(update={"text": text})
+        most = self._settings.limits.query_bytes
+        # No character takes more than four bytes.
+        if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
+            return request, []
+        # No byte is less than a character, and half a character at the end is none.
+        beginning = text[:most].encode()[:most].decode(errors="ignore")
+        notice = f"the query is longer than {most} bytes (MAX_QUERY_BYTES): searched for its beginning"
+        return request.model_copy(update={"text": beginning}), [notice]
+
+
+def _phrase(text: str, mode: SearchModeEnum) -> str:
+    """The clause of the phrases that a query quotes; by words alone one of them or a loose term is enough."""
+    phrases = analysis.phrases(text)
+    return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
+
+
+def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
+    """How many hits of each list are looked at for a page, or for an answer that has no further ones."""
+    least = 2 * (request.offset + request.limit)
+    if asks_for_recency(request):
+        least = max(least, _AGE_DEPTH)
+    if not paged and least <= _DEPTH_WITHOUT_PAGES:
+        return _DEPTH_WITHOUT_PAGES
+    return next((depth for depth in _DEPTHS if depth >= least), request.offset + request.limit)
+
+
+def mode_of(request: SearchRequest) -> SearchModeEnum:
+    """The mode that was asked for, else what measures best: both, or meaning alone when a distance is asked for."""
+    threshold = request.distance_threshold
+    if "search_mode" not in request.model_fields_set:
+        return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
+    if threshold is not None and request.search_mode is not SearchModeEnum.SEMANTIC:
+        raise UnsupportedRequest(
+            "distance_threshold is only supported for semantic search mode: leave one of them out", field="distance_threshold"
+        )
+    return request.search_mode
+
+
+def span_of(request: SearchRequest, text: str) -> Span | None:
+    """The time that the query asks about, as its user sees it. Raises BadInput for an unknown time zone."""
+    try:
+        zone = zone_of(request.timezone)
+    except ValueError as error:
+        raise BadInput(str(error), field="timezone") from error
+    return asked_time(text, request.reference_time or datetime.now(UTC), zone)
+
+
+# Words of questions that ask for a time and for nothing that a memory would say.
+_ANYTHING = frozenset(
+    analysis.terms(
+        "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"
+        " told say said talk talked talking discuss discussed mention mentioned speak spoke chat remember recall know memory memories"
+        " list show all plan plans planned doing"
+        " mache machen macht tue tun unternehme steht los geplant passiert passierte vor hago hacer haré hice pasa pasó plan planes"
+        " fais faire ferai fait passe prévu faço fazer fiz faccio fare fatto doe doen gedaan robię robić robiłem robiłam"
+        " ich wir mir uns yo nosotros je nous eu nós io noi ik wij"
+        " делаю делать делал делала 做什么 要做 有什么 安排 计划 何をする 予定"
+    )
+)
+
+
+def subject_of(text: str, span: Span | None) -> Sequence[str]:
+    """The words that a query asks for beside the time that it names; none without a time, or when all that it asks is what was then."""
+    return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

@@ -1,0 +1,59 @@
+"""Letting a language model put a query into other words, within a time budget."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from agent_memory.features.memories.search.prompts import RewrittenQuery, rewrite_query
+from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import ChatModel
+
+log = logging.getLogger(__name__)
+
+_ANSWER_TOKENS = 200
+# A query of a few pages is a text to find the like of, not a question; nobody waits for a model to read it.
+_LONGEST = 4000
+# The same question asked again (for the next page, say) is not put to the model again.
+_KNOWN = 1000
+
+
+class QueryRewriter:
+    """Rewrites queries; without a model, or when it fails, a query stays as it is and the caller is told."""
+
+    def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
+        """`chat_of` gives the model that a tenant may use."""
+        self._chat_of = chat_of
+        self._fast = settings.models.fast_model
+        self._settings = settings.search
+        self._known: dict[str, str] = {}
+
+    async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
+        """The query in other words and None, or the query as it is and why."""
+        chat = self._chat_of(tenant)
+        if chat is None:
+            return text, "optimize_query: no language model is configured; searched for the query as it is"
+        if len(text) > _LONGEST:
+            return text, f"optimize_query: the query is longer than {_LONGEST} characters; searched for it as it is"
+        if text in self._known:
+            return self._known[text], None
+        seconds = self._settings.optimize_seconds
+        try:
+            messages = rewrite_query(text, self._settings.optimize_template)
+            answer = await (chat.with_model(self._fast) if self._fast else chat).structured(
+                messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds
+            )
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("a query is not rewritten: %s", error)
+            reason = f"no answer within {seconds:g} s" if error.data.get("reason") == "timeout" else "the language model gave no answer"
+            if isinstance(error, BudgetSpent):
+                reason = "the tenant's model tokens of today are spent"
+            return text, f"optimize_query: {reason}; searched for the query as it is"
+        said = " ".join(answer.query.split())
+        if len(said) < self._settings.optimize_least or not any(c.isalnum() for c in said):
+            return text, "optimize_query: the language model's answer is too short; searched for the query as it is"
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[text] = said
+        return said, None

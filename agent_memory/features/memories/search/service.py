@@ -1,0 +1,160 @@
+"""The one search path of REST, MCP and the memory prompt: request → query → candidates → ranking → page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent_memory.features.memories.search.candidates import Candidates, parse_candidates, queue_candidates, times_of
+from agent_memory.features.memories.search.listing import MemoryListing
+from agent_memory.features.memories.search.near_duplicates import DuplicateFilter
+from agent_memory.features.memories.search.pages import Page, PageReader, explain_answer
+from agent_memory.features.memories.search.query import QueryBuilder, SearchQuery, ZoneSource, mode_of, span_of
+from agent_memory.features.memories.search.ranking import Ranking, Scored, rank_candidates
+from agent_memory.features.memories.search.recency import Age, novelties, now_of, recency, weigh_age
+from agent_memory.features.memories.search.reranking import RerankedOrder
+from agent_memory.features.memories.shown_memories import ShownMemory, ShownMemoryReader
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
+from agent_memory.foundation.storage.search import filters
+from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
+
+# Duplicates are looked for down to this rank: every page costs all ranks before it.
+_MOST_DISTINCT = 400
+
+
+class SearchService:
+    """Searches in long-term memory."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reader: PipelineReader,
+        store: MemoryStore,
+        cards: ShownMemoryReader,
+        queries: QueryBuilder,
+        reranked: RerankedOrder,
+        pages: PageReader,
+        usage: UsageLog,
+    ) -> None:
+        self._min_similarity = settings.search.min_similarity
+        self._read = reader
+        self._store = store
+        self._cards = cards
+        self._queries = queries
+        self._reranked = reranked
+        self._pages = pages
+        self._usage = usage
+        self._listing = MemoryListing(reader, store)
+
+    def register_zones(self, zones: ZoneSource) -> None:
+        """Say where the time zones of users are found."""
+        self._queries.register_zones(zones)
+
+    async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
+        """As `search_page`, as the wire model."""
+        return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
+
+    async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
+        """A page of memories. Raises Refused, BadInput, RedisUnavailable.
+
+        When the embedding model is away, searches go by words alone. With `optimize_query` a language model puts the query into other
+        words first; what of it could not be done is said in `notices`.
+        """
+        query = await self.prepare_query(scope, body, optimize_query=optimize_query)
+        ranking = await self.rank_query(scope, query)
+        if not ranking.scored and query.rewritten and body.distance_threshold is not None:
+            # As in the contract: nothing near enough to the model's words, so the caller's own are asked for.
+            query = await self.prepare_query(scope, body)
+            notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
+            query = replace(query, notices=[notice, *query.notices])
+            ranking = await self.rank_query(scope, query)
+        cut: list[Cut] = []
+        if body.distinct and query.mode is not None:
+            whole = ranking
+            ranking, repeats = await self.without_duplicates(scope, query, whole)
+            if body.explain:
+                collapsed = [scored for scored in whole.scored if scored[1] in repeats]
+                cards = await self._pages.read_ranked(scope, query, whole, collapsed)
+                cut = [Cut(memory_id=card.id, reason="collapsed", by=repeats[self._store.mid(scope, card.id)]) for card in cards]
+        memories, full = await self._pages.read_page(scope, query, ranking)
+        after = body.offset + body.limit
+        self.count_reading(query, memories)
+        notices = [*query.notices, *ranking.notices]
+        why = explain_answer(query, ranking, cut) if body.explain else None
+        return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
+
+    async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
+        """What a request asks of the index; see `QueryBuilder.build_query`."""
+        return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
+
+    def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
+        """The query of a request that asks for nothing, and finds nothing. Raises BadInput as the request itself would."""
+        filters.where(scope, request)
+        span_of(request, "")
+        return SearchQuery(request, "", None, 0, mode_of(request))
+
+    async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
+        """The ranking of a query, in one round trip of its own."""
+        replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
+        return await self.rank_replies(scope, query, replies)
+
+    def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
+        """Puts a query's commands on a pipeline; returns how many replies they give, which `rank_replies` takes."""
+        return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
+
+    async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
+        """The order of what the replies brought, with all that has a say in it."""
+        if query.mode is None:
+            return await self._listing.rank_list(query, replies)
+        candidates = parse_candidates(query, replies)
+        ranking = rank_candidates(query, candidates, self._min_similarity)
+        if query.age in (Age.WEIGHED, Age.BREAKS_TIES) and ranking.scored:
+            ranking = await self._order_by_age(query, candidates, ranking)
+        return await self._reranked.rerank_memories(scope, query, ranking)
+
+    async def _order_by_age(self, query: SearchQuery, candidates: Candidates, ranking: Ranking) -> Ranking:
+        """The ranking in the order of scores and age. Which memories are in it, and their scores, stay as they are."""
+        weights, now = query.weights, now_of(query.request)
+        names = [name for _, name in ranking.scored]
+        # What was said once has no time of its last saying.
+        said = times_of(candidates, b"c") | times_of(candidates, b"ls")
+        ages = [now - said.get(name, 0.0) for name in names]
+        if weights.freshness:
+            accessed, read = times_of(candidates, b"la"), await self._store.last_readings(names)
+            last = [max(accessed.get(name, 0.0) or said.get(name, 0.0), read.get(name, 0.0)) for name in names]
+            recencies = [recency(now - moment, age, weights) for moment, age in zip(last, ages, strict=True)]
+        else:
+            recencies = novelties(ages, weights)
+        if query.request.server_side_recency and query.mode is SearchModeEnum.SEMANTIC:
+            # The contract's two ways to make a similarity of a distance.
+            similarities = [1.0 - ranking.memory_of(scored).distance / 2 for scored in ranking.scored]
+        else:
+            similarities = [score for score, _ in ranking.scored]
+        ordered = weigh_age(ranking.scored, similarities, recencies, weights)
+        return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
+
+    async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
+        """The ranking without memories that only repeat a better one, and for each of these (by name in keys) the id of that one.
+
+        It looks at as many as lie behind a page, from the top, so that pages agree; `total` then counts what is left of them.
+        """
+        first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
+        rest: list[Scored] = []
+        for scored, card in zip(first, await self._cards(scope, [name for _, name in first]), strict=True):
+            by = None if card is None else distinct.add_memory(card)
+            if by is None:
+                rest.append(scored)
+            else:
+                repeats[scored[1]] = by
+        rest += ranking.scored[_MOST_DISTINCT:]
+        return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
+
+    def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
+        """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
+        if query.mode is not None and query.request.recency_boost is not False:
+            self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)

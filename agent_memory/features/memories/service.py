@@ -1,0 +1,297 @@
+"""Long-term memory: create, get, edit, delete. The one write path for every entrance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b, sha256
+from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.sizes import SizeLimits
+from agent_memory.features.memories.annotations import annotate, annotations_of
+from agent_memory.features.memories.commit import STATED, MemoryCommits
+from agent_memory.features.memories.owners import one_owner_each
+from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
+from agent_memory.features.memories.records import StoredMemory, message_memory_id
+from agent_memory.features.memories.similar_memories import SimilarMemoryStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.memories.write_decisions import decide_edit, store_settled
+from agent_memory.foundation.core.clock import note_unreadable_dates
+from agent_memory.foundation.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest
+from agent_memory.foundation.core.input.work import memories_work
+from agent_memory.foundation.core.permissions import permit_writing
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, normal_text
+from agent_memory.foundation.text.redaction import redact, redact_all
+from agent_memory_client.models import (
+    ANSWER,
+    AckResponse,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryTypeEnum,
+)
+
+_PATCH_TRIES = 64
+# Every memory has a text, a type and a pin: null leaves them as they are.
+_NEVER_EMPTY = frozenset({"text", "memory_type", "pinned"})
+# What decides which slot is meant, and where in it a memory stands.
+_SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
+
+
+def content_hash(record: MemoryRecord) -> str:
+    """The contract's `memory_hash`: sha256 over text, scope and type."""
+    # As `json.dumps` has it with its keys sorted, which needs three times as long.
+    head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
+    return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def _around_text(*names: str | None) -> tuple[str, str]:
+    kind, namespace, session, user = ["null" if name is None else _quoted(name) for name in names]
+    return f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": ', f', "user_id": {user}}}'
+
+
+def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
+    """The memory of what is kept (`text`) of one message, however long it is and whatever its id.
+
+    Rules for memories are rules for those who write memories. What is nothing but a question of the user says so in its metadata, and what
+    is of the user whatever its words.
+    """
+    annotations = annotations_of(message)
+    marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
+    if annotations is not None and annotations.about_user:
+        marks[ABOUT_USER] = True
+    record = MemoryRecord.model_validate(
+        {
+            "id": message_memory_id(ref, message.id),
+            "text": text,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": MemoryTypeEnum.MESSAGE,
+            "created_at": message.created_at,
+            "last_accessed": message.created_at,
+            "persisted_at": datetime.now(UTC),
+            "extracted_from": [message.id],
+            "extraction_strategy": "message",
+            "discrete_memory_extracted": "t",
+            "metadata": speaker_of(message) | marks,
+        },
+        context=ANSWER,
+    )
+    annotate(record, [annotations])
+    record.memory_hash = content_hash(record)
+    return record
+
+
+def speaker_of(message: MemoryMessage) -> dict[str, str]:
+    """Who said a message: its role, and the name that it carries beside that."""
+    name = message.own_fields.get("name")
+    return {"role": message.role, "name": name} if isinstance(name, str) and name.strip() else {"role": message.role}
+
+
+def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
+    """The id of the memory of a fact that was taken out of a session's messages: the same for the same words of the same messages."""
+    words = " ".join(text.casefold().split())
+    parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
+    return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
+
+
+def _says_nothing_new(record: MemoryRecord, old: MemoryRecord) -> bool:
+    """Whether a record says nothing else than a memory, and of its owner nothing that the memory does not say."""
+    if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("namespace", "user_id", "agent_id")):
+        return False
+    return normal_text(redact(record.text)) == normal_text(redact(old.text))
+
+
+class MemoryService:
+    """Long-term memories as the API offers them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: MemoryStore,
+        neighbours: SimilarMemoryStore,
+        commits: MemoryCommits,
+        usage: UsageLog,
+        memory_limit: MemoryLimit,
+        followers: MemoryFollowers,
+    ) -> None:
+        self._settings = settings
+        self._sizes = SizeLimits(settings.limits)
+        self._memory_limit = memory_limit
+        self._store = store
+        self._neighbours = neighbours
+        self._commits = commits
+        self._usage = usage
+        self._followers = followers
+
+    def require(self) -> None:
+        """Raises Refused when long-term memory is switched off."""
+        if not self._settings.longterm.enabled:
+            raise UnsupportedRequest(
+                "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
+            )
+
+    async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
+        """Stores memories durably; found by words at once, by vector when a worker has embedded them.
+
+        Raises Forbidden and IdTaken, with nothing written, for memories that are out of reach or whose id belongs to another owner.
+        """
+        self.require()
+
+        def check() -> None:
+            self._sizes.check_memories(body.memories)
+            permit_writing(scope, body.memories, field="memories")
+            one_owner_each(enumerate(body.memories))
+            note_unreadable_dates(record.metadata for record in body.memories)
+
+        await aside(check, memories_work(body.memories))
+        await self._memory_limit.room_for(scope.tenant, len(body.memories))
+        records: Sequence[MemoryRecord] = body.memories
+        while True:
+            try:
+                await self.store(scope, records, dedupe=body.deduplicate)
+                return AckResponse(status="ok")
+            except IdTaken as error:
+                unchanged = await self._unchanged_ids(scope, records, error.ids)
+                if not unchanged.issuperset(error.ids):
+                    raise error.of([record.id for record in body.memories]) from None
+                records = [record for record in records if record.id not in unchanged]
+
+    async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
+        """Those of the ids under which nothing is to be done: who creates them names no other owner than they have, and says the same.
+
+        Archived clients create what they read in a session again, without the session's user and namespace. Of what the caller does not
+        reach nothing is told.
+        """
+        wanted = [record for record in records if record.id in taken]
+        memories = await self._store.find(scope, [record.id for record in wanted])
+        return {
+            record.id for record, old in zip(wanted, memories, strict=True) if old is not None and _says_nothing_new(record, old.record)
+        }
+
+    async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
+        """Stores records as they are, with their hash, which they are given here; of records with the same id the last one wins.
+
+        One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
+        """
+        prepared = await aside(lambda: self._prepared(records), memories_work(records))
+        await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
+
+    def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Records as they are stored: without secrets, in quarantine if they must be looked at, with their hash."""
+        if self._settings.longterm.redact_secrets:
+            said = [record.text for record in records]
+            clean = redact_all(said)
+            if clean is not said:
+                pairs = zip(records, clean, strict=True)
+                records = [record if text == record.text else record.model_copy(update={"text": text}) for record, text in pairs]
+        rules = rules_of(self._settings, records)
+        unique = {record.id: screen_caller_record(self._settings, record, rules) for record in records}
+        prepared = list(unique.values())
+        for record in prepared:
+            if not record.memory_hash:
+                record.memory_hash = content_hash(record)
+            if record.persisted_at is not None:
+                record.persisted_at = None
+            if record.discrete_memory_extracted != "t":
+                # Nothing is taken out of what a caller states, whatever its client has as a default.
+                record.discrete_memory_extracted = "t"
+        return prepared
+
+    async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
+        """A memory, whose reading is counted. Raises NotFound."""
+        self.require()
+        memory = (await self._store.find(scope, [memory_id]))[0]
+        if memory is None:
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        self._usage.note_readings([(memory.mid, memory.record.access_count)])
+        # By whatever of its ids it is asked for: that one stays valid.
+        memory.record.id = memory_id
+        memory.record.recorded_at = None  # `…/history` says when each version was recorded.
+        return memory.record
+
+    async def patch(
+        self,
+        scope: Scope,
+        memory_id: str,
+        body: EditMemoryRecordRequest,
+        *,
+        shown_as_semantic: bool = False,
+        merges_metadata: bool = False,
+    ) -> MemoryRecord:
+        """Change the fields that the body gives; null clears a field that can be empty. Raises Refused for nothing to change, NotFound.
+
+        With `merges_metadata` the keys of `metadata` that the body does not name stay.
+
+        Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
+        the caller is shown procedural memories as semantic ones: that type sent back is no change.
+        """
+        self.require()
+        changes = self._changes_of(body)
+        if not changes:
+            raise UnsupportedRequest("give at least one field to change", field="body")
+        # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
+        for _ in range(_PATCH_TRIES):
+            current = await self._store.get_versioned(scope, memory_id)
+            if current is None:
+                raise NotFound(f"Memory with ID {memory_id} not found")
+            (old, version), wanted = current, changes
+            if shown_as_semantic and old.memory_type is MemoryTypeEnum.PROCEDURAL and body.memory_type is MemoryTypeEnum.SEMANTIC:
+                wanted = {name: value for name, value in changes.items() if name != "memory_type"}
+                if not wanted:
+                    return await self.get(scope, memory_id)
+            if merges_metadata and "metadata" in wanted:
+                wanted = {**wanted, "metadata": {**old.metadata, **wanted["metadata"]}}
+            new = old.model_copy(update={**wanted, "updated_at": datetime.now(UTC)})
+            if "text" in changes:
+                new.memory_hash = content_hash(new)
+                # What is in quarantine stays there whatever it is changed to, until it is approved.
+                new = new if old.quarantine is not None else screen_record(self._settings, new)
+            claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
+            if claims_slot:
+                permit_writing(scope, (old, new))
+                edited = StoredMemory(self._store.mid(scope, old.id), version, old)
+                decisions = await decide_edit(self._store, self._neighbours, scope, edited, new)
+                if decisions is not None:
+                    if (await self._commits.commit(scope, decisions, STATED)).done:
+                        await self._followers.follow([edited.mid])
+                        return await self.get(scope, memory_id)
+                    continue
+            if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
+                await self._followers.follow([self._store.mid(scope, old.id)])
+                return new
+        raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+
+    def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
+        """The new values of fields; None, or an empty object for `metadata`, for a field that is cleared."""
+        given = {name: getattr(body, name) for name in body.model_fields_set}
+        changes = {name: value for name, value in given.items() if value is not None or name not in _NEVER_EMPTY}
+        if "metadata" in changes:
+            changes["metadata"] = changes["metadata"] or {}
+            note_unreadable_dates([changes["metadata"]])
+        self._sizes.check_memory(body)
+        if body.text and self._settings.longterm.redact_secrets:
+            changes["text"] = redact(body.text)
+        return {name: None if value == "" else value for name, value in changes.items()}
+
+    async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
+        """Deletes for good; unknown and repeated ids count as nothing."""
+        self.require()
+        records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
+        deleted = await self._store.delete_records(scope, records)
+        await self._followers.follow([self._store.mid(scope, record.id) for record in records])
+        return AckResponse(status=f"ok, deleted {deleted} memories")

@@ -1,0 +1,269 @@
+"""Memories on their way from Redis into an answer: what is stored, read once and written out again, without a model in between.
+
+An answer shows ten memories, and nothing is asked for more often. A model of each, and JSON of the models, took half of a search: a model
+is made only for who asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from pydantic_core import from_json, to_jsonable_python
+from redis.asyncio import Redis
+
+from agent_memory.features.memories.records import decode_memory
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.lua_files import load
+from agent_memory.foundation.storage.search.results import PAST, Hits
+from agent_memory.foundation.text.passages.splitting import split_passages
+from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
+
+# What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
+_ALWAYS: dict[str, Any] = {
+    name: None if field.is_required() or field.default_factory is not None else field.default
+    for name, field in MemoryRecordResult.model_fields.items()
+    if field.exclude_if is None
+} | {"extraction_strategy_config": {}, "metadata": {}, "memory_type": "message"}
+_RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
+_STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
+_INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
+_TAGS = ("topics", "entities", "extracted_from")
+# When it was made, whose it is, the record, when the server knew it, when and how often it was said, since when it is no longer true, and
+# when its words were edited.
+ROW_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
+_EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
+_ROWS = load("memories/memory_rows")
+
+
+class MemoryRow(NamedTuple):
+    """A memory as Redis sent it: its name in keys, the values of `ROW_FIELDS`, and its usage."""
+
+    name: str
+    fields: Sequence[bytes | None]
+    used: bytes | None
+
+    @property
+    def last_said(self) -> float:
+        """When it was last said (epoch seconds): made, unless it was said again."""
+        return float(self.fields[6] or self.fields[0] or 0)
+
+    @property
+    def edited(self) -> bool:
+        """Whether somebody gave it other words."""
+        return self.fields[9] is not None
+
+
+class ShownMemoryReader:
+    """Reads them."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
+        """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
+        or where it is not the caller's after all."""
+        return self.shown_memories(scope, await self.load_rows(names))
+
+    async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
+        """What Redis knows by these names, for `shown_memories`: whoever it belongs to."""
+        if not names:
+            return []
+        mids = list(map(_mid, names))
+        memories = [
+            self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
+            for name, mid in zip(names, mids, strict=True)
+        ]
+        asked = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(ROW_FIELDS), values=[*ROW_FIELDS, *mids])
+        replies = (await read(self._client, lambda pipe: pipe.execute_command(*asked)))[0]
+        return list(map(MemoryRow, names, replies, replies[-1]))
+
+    @staticmethod
+    def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
+        """The memories of rows; None as in `__call__`."""
+        tenant = tag(scope.tenant).encode()
+        memories = [_read_card(tenant, row) for row in rows]
+        return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
+
+    def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
+        """The memories of a search that asked for `ROW_FIELDS`: those that the caller may see, without how often they were read."""
+        names = [field.encode() for field in ROW_FIELDS]
+        rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
+        return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
+
+
+def _mid(name: str) -> str:
+    return name.removeprefix(PAST).partition(".")[0] if name[0] == PAST else name
+
+
+class ShownMemory:
+    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them.
+
+    `last_said_at` is when it was said again, None when it was not, and `times_said` how often it was said. `ended_at` is since when what a
+    message says is no longer true, as far as a fact that rests on it was superseded; `edited_at` is when somebody gave it other words.
+    `beside` is the `mid` of the memory that it is shown for, where it would not be an answer by itself.
+    """
+
+    __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
+
+    def __init__(self, mid: str, values: dict[str, Any]) -> None:
+        self.mid = mid
+        self.values = values
+        self.last_said_at: datetime | None = None
+        self.times_said = 1
+        self.ended_at: datetime | None = None
+        self.edited_at: datetime | None = None
+        self.beside: str | None = None
+
+    @classmethod
+    def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
+        """That of a record which is not stored, or stored by another version."""
+        return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
+
+    @property
+    def id(self) -> str:
+        return self.values["id"]
+
+    @property
+    def text(self) -> str:
+        return self.values["text"]
+
+    @property
+    def user_id(self) -> str | None:
+        return self.values["user_id"]
+
+    @property
+    def namespace(self) -> str | None:
+        return self.values["namespace"]
+
+    @property
+    def agent_id(self) -> str | None:
+        return self.values.get("agent_id")
+
+    @property
+    def memory_type(self) -> str:
+        return self.values["memory_type"]
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is what was said, and not what is known."""
+        return self.values["memory_type"] == "message"
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromisoformat(self.values["created_at"])
+
+    @property
+    def event_date(self) -> datetime | None:
+        """When it happened, if it says so."""
+        date = self.values["event_date"]
+        return None if date is None else datetime.fromisoformat(date)
+
+    @property
+    def when(self) -> datetime:
+        """When it happened, or was made."""
+        return self.event_date or self.created_at
+
+    def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
+        """Says where it stands in an answer."""
+        self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
+
+    def set_passage(self, number: int) -> None:
+        """Says which of its passages, from 1, fits the query best. A text that was edited since it was indexed may have fewer."""
+        if number <= len(passages := split_passages(self.text)):
+            start, end = passages[number - 1]
+            self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
+
+    def model(self) -> MemoryRecordResult:
+        """As the wire model."""
+        return MemoryRecordResult.model_validate(self.values, context=ANSWER)
+
+
+class _StoredCard(NamedTuple):
+    """What an answer shows of a memory as it is stored. It belongs to all who ask for it."""
+
+    values: Mapping[str, Any]
+    last_said_at: datetime | None
+    times_said: int
+    ended_at: datetime | None
+    edited_at: datetime | None
+
+
+# A user's questions find the same memories again and again: 15 µs less for each.
+@lru_cache(maxsize=4096)
+def _stored_card(
+    used: bytes | None,
+    raw: bytes,
+    recorded: bytes | None,
+    first: bytes | None,
+    retired: bytes | None,
+    said: bytes | None,
+    times: bytes | None,
+    ended: bytes | None,
+    edited: bytes | None,
+) -> _StoredCard:
+    """That of a row: its usage and its fields."""
+    values = _values(raw)
+    if used is not None:
+        count, read_at = used.split()
+        values["access_count"] = max(values["access_count"], int(count))
+        moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
+        if moment > datetime.fromisoformat(values["last_accessed"]):
+            values["last_accessed"] = _instant(moment)
+    for name, seconds in (("recorded_at", _moment(first or recorded)), ("retired_at", _moment(retired))):
+        if seconds is not None:
+            values[name] = _instant(seconds)
+    return _StoredCard(
+        values,
+        _moment(said),
+        1 if times is None else int(times),
+        _moment(None if ended is None else ended.split()[0]),
+        _moment(edited),
+    )
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    """What an answer shows of a stored record."""
+    body = cast("dict[str, Any]", from_json(raw))
+    if not (_STORED <= body.keys() <= _RECORD_FIELDS) or None in body.values():
+        # What another version wrote: pydantic knows what to leave out and what to add.
+        body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
+    values = {**_ALWAYS, **body}
+    for name in _INSTANTS:
+        text = values.get(name)
+        if text is not None and text[-1] != "Z":
+            values[name] = _instant(datetime.fromisoformat(text))
+    for name in _TAGS:
+        values[name] = values[name] or []
+    if evidence := body.get("evidence"):
+        values["evidence"] = [{**_EVIDENCE, "message_ids": [], **piece} for piece in evidence]
+    return values
+
+
+def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
+    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
+    tenant's, given by its tag."""
+    _, owner, raw, *rest = row.fields
+    if owner != tenant or raw is None:
+        return None
+    stored = _stored_card(row.used, raw, *rest)
+    memory = ShownMemory(_mid(row.name), dict(stored.values))
+    memory.last_said_at, memory.times_said = stored.last_said_at, stored.times_said
+    memory.ended_at, memory.edited_at = stored.ended_at, stored.edited_at
+    return memory
+
+
+def _moment(seconds: bytes | None) -> datetime | None:
+    """A time of Redis (epoch seconds)."""
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+
+
+def _instant(moment: datetime) -> str:
+    """As pydantic writes it."""
+    return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

@@ -1,0 +1,144 @@
+"""What of a scope a new memory must be compared with: the same words, the same slot, what is near by vector and by words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+
+from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, read_row, standing
+from agent_memory.features.memories.store import MemoryStore, parse_hits
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.filters import where
+from agent_memory.foundation.text.terms import query_terms, stems
+from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
+
+# The vector index has all of a scope's memories but the newest, which wait for their vector: those are found by their words.
+_BY_VECTOR = 12
+_BY_WORDS = 6
+_TERMS = 24
+# Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
+_LEAST_SIMILARITY = 0.4
+# What has the same slot, or a good part of the words, is compared in any case.
+_LEAST_SHARE = 0.5
+_MOST_COMPARED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingMemories:
+    """What is there of a new memory: the one of its id (`same_id`), and the current ones of its words (`twin`) and its slot (`holder`).
+
+    Of several with its words it is the one with its type and date.
+    """
+
+    same_id: StoredMemory | None = None
+    twin: StoredMemory | None = None
+    holder: StoredMemory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemories(ExistingMemories):
+    """Also the near ones with their similarity (cosine).
+
+    What is near by its words alone has no vector yet, or is not among the nearest: its similarity is None.
+    """
+
+    near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
+
+
+class SimilarMemoryStore:
+    """Reads what is around memories; a handful of round trips for any number of them."""
+
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._memories = memories
+
+    async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
+        """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
+        existing = await self.load_existing(scope, records)
+
+        def build(pipe: Pipe) -> None:
+            for record, vector in zip(records, vectors, strict=True):
+                whose = Selection.of(record.namespace, record.user_id)
+                clause = where(scope, replace(whose, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE)))
+                self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
+                # A text of small words alone has no terms; the impossible one finds nothing.
+                self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
+
+        replies = await read(self._client, build) if records else []
+        lists: list[dict[str, float | None]] = []
+        for index in range(len(records)):
+            similar: dict[str, float | None] = {hit.mid: 1.0 - hit.value for hit in parse_hits(replies[2 * index]).hits}
+            for hit in parse_hits(replies[2 * index + 1]).hits:
+                similar.setdefault(hit.mid, None)
+            lists.append(similar)
+        memories = await self._load(scope, set().union(*lists))
+        result: list[NearMemories] = []
+        for record, exact, similar in zip(records, existing, lists, strict=True):
+            near = [
+                (memories[mid], value)
+                for mid, value in similar.items()
+                if mid in memories and _whose(memories[mid].record) == _whose(record)
+            ]
+            result.append(NearMemories(exact.same_id, exact.twin, exact.holder, near))
+        return result
+
+    async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
+        """What is there of each record."""
+        standings = [standing(scope.tenant, record) for record in records]
+
+        def build(pipe: Pipe) -> None:
+            for stands in standings:
+                pipe.hmget(self._keys.by(stands.scope), [stands.kin or "-", stands.words or "-", stands.slot or "-"])
+
+        replies: list[list[bytes | None]] = await read(self._client, build) if records else []
+        named = [[None if mid is None else mid.decode() for mid in (kin or words, slot)] for kin, words, slot in replies]
+        memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
+        with_ids = await self._memories.find(scope, [record.id for record in records])
+        pairs = zip(records, with_ids, strict=True)
+        # What another owner has under this id is nothing to it: its own will not be stored under that.
+        same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
+        return [
+            ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))
+            for same_id, (twin, holder) in zip(same_ids, named, strict=True)
+        ]
+
+    async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
+        names = sorted(mids)
+
+        def build(pipe: Pipe) -> None:
+            for mid in names:
+                pipe.hmget(self._keys.memory(mid), READ_FIELDS)
+
+        rows = await read(self._client, build) if names else []
+        memories = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
+        return {mid: memory for mid, memory in memories.items() if memory is not None}
+
+
+def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+    """The kept memories that a fact could repeat, refine or end, the likeliest first."""
+    words = set(stems(record.text))
+    scored: dict[str, tuple[float, StoredMemory]] = {}
+    for memory, similarity in around.near:
+        if memory.record.extraction_strategy == "summary":
+            continue
+        other_words = set(stems(memory.record.text))
+        share = len(words & other_words) / max(min(len(words), len(other_words)), 1)
+        score = max(similarity or 0.0, share if share >= _LEAST_SHARE else 0.0)
+        if score >= _LEAST_SIMILARITY:
+            scored[memory.mid] = (score, memory)
+    if around.holder is not None:
+        scored[around.holder.mid] = (2.0, around.holder)
+    ordered = sorted(scored.values(), key=lambda entry: (-entry[0], entry[1].record.id))
+    return [memory for _, memory in ordered[:_MOST_COMPARED]]
+
+
+def _whose(record: MemoryRecord) -> tuple[str | None, str | None, str | None]:
+    return record.namespace, record.user_id, record.agent_id

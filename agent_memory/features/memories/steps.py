@@ -1,0 +1,337 @@
+"""Building the call of `memory_commit.lua`: steps, the values that they write, and the fence of the work that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Literal
+
+from agent_memory.features.memories.owners import owner_name
+from agent_memory.features.memories.records import (
+    WORDS,
+    Standing,
+    StoredEvidence,
+    StoredMemory,
+    memory_digest,
+    memory_fields,
+    message_memory_id,
+    said_by_person,
+    standing,
+)
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.foundation.core.clock import iso
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.storage.keyspace import Keys, new_mid
+from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.text.dates.relative import same_meaning
+from agent_memory.foundation.text.normalization import is_plain, is_turn
+from agent_memory.foundation.text.retrieval_units import unit_terms
+from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+
+Step = dict[str, Any]
+# As much as a piece of evidence can quote, in characters.
+_MOST_QUOTED = 4000
+# How long whoever wrote memories may take until it begins to embed them.
+_EMBEDDED_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
+
+    `own` are the session's memories among them, as they stood in the journal, from which they go; so do those that are `refused`, each
+    with the reason, which the session shows. With `embeds` whoever writes them embeds them next: their marks are due only if that fails.
+    `report` is what the journal says of the work (`jobs/extraction_report.py`).
+    """
+
+    sid: str
+    epoch: str
+    cursor: str
+    start: int
+    to: int
+    keep: int
+    both: bool = False
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    embeds: bool = False
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def script_argument(self) -> dict[str, Any]:
+        """As the script knows it."""
+        return {
+            "sid": self.sid,
+            "epoch": self.epoch,
+            "cursor": self.cursor,
+            "start": self.start,
+            "to": self.to,
+            "keep": self.keep,
+            "both": self.both,
+            "own": [part for item in self.own.items() for part in item],
+            "refused": [part for name, (raw, reason) in self.refused.items() for part in (name, raw, reason)],
+            "at": iso(datetime.now(UTC)),
+            **self.report,
+        }
+
+
+def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
+    """The key that orders the messages of a message memory's session; None for all other memories."""
+    if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
+        return None
+    return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
+
+
+def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
+    """The field under which a piece of a memory's evidence is kept: the same for the same piece, whenever it came."""
+    if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
+        # However often, and by whom, a message is cited: it is one piece.
+        ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
+        return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
+    name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+    return f"r{name}" if names_rest(evidence) else name
+
+
+def names_rest(evidence: Evidence) -> bool:
+    """Whether a piece stands for several times that something was said in a session."""
+    return isinstance(evidence, StoredEvidence) and evidence.times is not None
+
+
+def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
+    """The messages (mids) that are other names of a memory by a piece of its evidence (`name`: its field)."""
+    if not piece.session_id:
+        return []
+    if names_rest(piece):
+        ref = SessionRef(piece.session_id, record.namespace, record.user_id)
+        return [keys.mid(tenant, message_memory_id(ref, message)) for message in piece.message_ids]
+    return [name[1:]] if name.startswith("m") else []
+
+
+@dataclass(frozen=True, slots=True)
+class PutOptions:
+    """How a record is written, and what refuses it. It never gets beside the current memory of its slot, unless that is settled."""
+
+    unique: Literal["words", "kin"] | None = None
+    """Not beside a current memory of its words; with "kin" only of its type and date, too."""
+    check_owner: bool = False
+    """Not under an id of another owner."""
+    expect: str | None = None
+    """Only over this version; "" is none at all."""
+    deleted_since: bool | str = False
+    """Not when it was deleted before; a time (µs) is as of when a deletion counts."""
+    slot_settled: bool = False
+    superseded: Sequence[str] = ()
+    """Memories (mids) that may have its words and its slot, as they end with it."""
+    leave: str | None = None
+    """The order of messages that it stood in and leaves."""
+    same_text: bool = False
+    """The text stays, and with it the vector."""
+    edited: bool = False
+    """Somebody gave it other words: it is of the day of the edit, and was said once."""
+    keep_digest: bool = False
+    """What its writer said counts as it did, so the same write again is the same."""
+    imported: bool = False
+    """Another server made it, see `MemoryStore.adopt_memories`."""
+    alone: bool = False
+    """It is stored whatever else has its words, and takes over nothing."""
+
+
+_PLAIN = PutOptions()
+
+
+class StepGroups:
+    """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
+
+    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
+        """With `revised` (an id and fields), puts of owners that change a memory are remembered as such a change."""
+        self._keys = keys
+        self._tenant = tenant
+        self._atomic = atomic
+        self._fence = None if fence is None else fence.script_argument()
+        self._embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
+        self._revised = revised
+        self._values: list[Arg] = []
+        self._shared: dict[Sequence[str], int] = {}
+        self._groups: list[dict[str, Any]] = []
+
+    def mid(self, memory_id: str) -> str:
+        """The name in keys of a memory."""
+        return new_mid(self._tenant, memory_id)
+
+    def message_order(self, record: MemoryRecord) -> str | None:
+        """As `order_of`."""
+        return order_of(self._keys, self._tenant, record)
+
+    def add_group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
+        """Adds steps that belong together."""
+        self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
+
+    def put_record(
+        self,
+        record: MemoryRecord,
+        options: PutOptions = _PLAIN,
+        *,
+        before: Sequence[MemoryRecord] = (),
+        after: Sequence[MemoryRecord] = (),
+    ) -> Step:
+        """Writes a record; `before` and `after` are its neighbours in its session, by whose words it is memory, too.
+
+        A new turn in the words of a current memory becomes evidence of that, and another name of it; a new statement in the words of
+        turns takes them over in the same way.
+        """
+        stands = standing(self._tenant, record)
+        fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
+        step: Step = {
+            "op": "put",
+            "mid": self.mid(record.id),
+            "standing": str(stands),
+            "field_names": self._add_once(fields.names),
+            "field_values": self._add(fields.values),
+            "field_count": len(fields.names),
+            "shared": self._add_once(fields.alike),
+            "shared_count": len(fields.alike),
+            **self._put_conditions(record, stands, options),
+        }
+        if options.alone:
+            step["first_digest"] = fields.digest
+        elif not options.keep_digest:
+            step["digest"] = fields.digest
+        if options.check_owner:
+            step["owner"] = self._add_once((owner_name(record),))
+        if options.expect is not None:
+            step["expect"] = options.expect
+        if record.quarantine is None and not options.alone:
+            step |= self._cited(record, stands)
+        return step
+
+    def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
+        """When a put is refused, and what else it does; only what is asked for."""
+        # What is in quarantine stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
+        quarantined = record.quarantine is not None
+        conditions: dict[str, Any] = {
+            "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
+            "unique": options.unique if stands.kin and not quarantined else None,
+            "slot": bool(stands.slot) and not (quarantined or options.slot_settled),
+            "except": list(options.superseded),
+            "deleted_since": "1" if options.deleted_since is True else options.deleted_since,
+            "same_text": options.same_text,
+            "edited": options.edited,
+            "said_often": len(record.evidence or ()) > 1,
+            "imported": options.imported,
+            "order": self.message_order(record),
+            "leave": options.leave,
+            "outdates": self._cited_messages(record) if record.superseded_by and record.valid_to is not None else "",
+        }
+        return {name: value for name, value in conditions.items() if value}
+
+    def _cited_messages(self, record: MemoryRecord) -> str:
+        """The messages that a fact was made of: their names in keys, with blanks between."""
+        if is_turn(record) or not record.session_id:
+            return ""
+        ref = SessionRef(record.session_id, record.namespace, record.user_id)
+        return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
+
+    def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
+        """What a turn says to what has its words already, and a statement to turns of its words."""
+        words = stands.words[1:]
+        if not is_turn(record):
+            return {"words_digest": words}
+        if not is_plain(record):
+            return {}
+        role, at = str(record.metadata.get("role")), record.created_at
+        within = same_meaning(record.text, at)
+        piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
+        piece.source = "user" if said_by_person(record) else "assistant"
+        # The memory may get other words later; what was said stays.
+        piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
+        message = {
+            "field": stands.words,
+            "by_person": said_by_person(record) or None,
+            "statement_field": WORDS + words,
+            "session": record.session_id,
+            "created": at.timestamp(),
+            "same_from": None if within is None else within[0].timestamp(),
+            "same_until": None if within is None else within[1].timestamp(),
+            "role": role,
+            "name": record.metadata.get("name"),
+            "json": piece.model_dump_json(exclude_none=True),
+            "evidence_field": "m" + self.mid(record.id),
+        }
+        return {"message": {name: value for name, value in message.items() if value is not None}}
+
+    def add_evidence(
+        self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
+    ) -> Step:
+        """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
+        text = evidence.model_dump_json(exclude_none=True)
+        step: Step = {
+            "op": "evidence",
+            "mid": memory.mid,
+            "field": evidence_field(self._keys, self._tenant, memory.record, evidence),
+            "json": text,
+        }
+        if alias is not None and alias.id != memory.record.id:
+            step |= {"alias": self.mid(alias.id), "digest": memory_digest(alias), "owner": self._add_once((owner_name(memory.record),))}
+        return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
+
+    def absorb_messages(self, record: MemoryRecord) -> Step | None:
+        """What a new statement does to messages of its words, for one that is here already; None for a message itself."""
+        if is_turn(record) or record.quarantine is not None:
+            return None
+        stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
+        step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": stands.scope, **self._cited(record, stands)}
+        return step | ({"order": order} if order else {})
+
+    def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
+        """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
+        return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
+
+    def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
+        """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
+        step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
+        aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
+        if aliases:
+            ref = SessionRef(evidence.session_id or "", memory.record.namespace, memory.record.user_id)
+            step |= {"aliases": aliases, "order": self._keys.order(self._keys.sid(self._tenant, ref))}
+        return step
+
+    def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
+        """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
+        step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
+        order = order_of(self._keys, self._tenant, memory.record)
+        if order is not None:
+            step["order"] = order
+        return step | ({} if alias_of is None else {"alias": alias_of})
+
+    def check_version(self, memory: StoredMemory) -> Step:
+        """Nothing, but only while a memory is as it was read."""
+        return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
+
+    def _add(self, values: Sequence[Arg]) -> int:
+        """The position of the first of some values, from 0."""
+        position = len(self._values)
+        self._values += values
+        return position
+
+    def _add_once(self, values: Sequence[str]) -> int:
+        """As `_add`, for what several steps have alike."""
+        position = self._shared.get(values)
+        if position is None:
+            position = self._shared[values] = self._add(values)
+        return position
+
+    @property
+    def values(self) -> Sequence[Arg]:
+        """What the steps write; they name positions in it."""
+        return self._values
+
+    async def run_steps(self, scripts: MemoryScripts) -> list[str]:
+        """The script's reply."""
+        return await scripts.commit_steps(
+            self._groups,
+            self._values,
+            atomic=self._atomic,
+            fence=self._fence,
+            revised=self._revised,
+            embed_after_ms=self._embed_after_ms,
+        )

@@ -1,0 +1,429 @@
+"""Long-term memories in Redis: written at once, found by words at once and by vector once embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+from redisvl.query.filter import Num
+from ulid import ULID
+
+from agent_memory.features.memories.commit import STATED, ChangeKind, change_base
+from agent_memory.features.memories.owners import owner_name
+from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, decode_memory, read_row
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
+from agent_memory.features.memories.usage.store import queue_usage, with_usage
+from agent_memory.foundation.core.errors import IdTaken
+from agent_memory.foundation.core.input.work import memories_work
+from agent_memory.foundation.core.permissions import permit_writing, within
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.search.indexes import VectorSpec
+from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, search
+from agent_memory.foundation.storage.search.results import PAST, Hit, Hits, parse_hits
+from agent_memory.foundation.text.retrieval_units import REACH
+from agent_memory_client.models import MemoryRecord
+
+__all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
+
+_WRITE_BATCH = 200
+_INDEX_BATCH = 16
+_VECTORS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class IndexJob:
+    """A memory that waits for its vector, with its neighbours in the session if it is a message."""
+
+    mid: str
+    version: int
+    record: MemoryRecord
+    before: list[MemoryRecord]
+    after: list[MemoryRecord]
+    terms: str | None = None
+    """The index terms of what is no longer current: they stay as they are."""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """What the search gets to know of a memory: its vector (float32, length 1) and its index terms."""
+
+    mid: str
+    version: int
+    lease: int
+    vector: NDArray[np.float32]
+    terms: str
+    past: bool = False
+    passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
+    """The index terms and the vector of each passage of a long text."""
+
+
+class MemoryStore(MemoryQueries):
+    """All reads and writes of long-term memories."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec) -> None:
+        super().__init__(keys, spec)
+        self._client = client
+        self._scripts = scripts
+
+    def mid(self, scope: Scope, memory_id: str) -> str:
+        """The name in keys of a memory."""
+        return self._keys.mid(scope.tenant, memory_id)
+
+    def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
+        """The messages (mids) that are other names of a memory by a piece of its evidence."""
+        return message_mids(self._keys, scope.tenant, record, field, piece)
+
+    async def write(
+        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
+    ) -> list[str] | None:
+        """Stores memories: "new", "changed" (the same id, other content), "same", or with `background` "buried" (deleted before).
+
+        With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
+        slot: "slot <mid>". Both are for `memories/write_decisions.py` to decide. What is changed stays as a version, and the change can be
+        undone. With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
+
+        Raises IdTaken, with nothing written, when an id belongs to another owner. Of a list of several batches an id that somebody takes
+        while it is written refuses its batch and those that follow.
+        """
+        permit_writing(scope, records)
+        states: list[str] = []
+        step = len(records) if fence else _WRITE_BATCH
+        if len(records) > step and (taken := await self.taken_ids(scope, records)):
+            raise IdTaken(taken)
+        for start in range(0, len(records), step) if records else (0,):
+            written = await self._write(scope, records[start : start + step], fence, background, dedupe)
+            if written is None:
+                return None
+            states += written
+        return states
+
+    async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
+        """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried"; with `dedupe` also
+        "twin <mid>", as `write`, but for what has a place in a session.
+
+        Nothing that is here changes: a memory whose id is taken by other content is left out, as is one that was deleted here. Messages
+        take their place in their session by `created_at`, before all that were said here.
+        """
+        permit_writing(scope, records)
+        ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
+        states = [""] * len(records)
+        for start in range(0, len(ordered), _WRITE_BATCH):
+            batch = ordered[start : start + _WRITE_BATCH]
+            written = await self._write(scope, [records[index] for index in batch], background=True, dedupe=dedupe, imported=True)
+            for index, state in zip(batch, written or (), strict=True):
+                states[index] = state
+        return states
+
+    async def _write(
+        self,
+        scope: Scope,
+        records: Sequence[MemoryRecord],
+        fence: Fence | None = None,
+        background: bool = False,
+        dedupe: bool = False,
+        imported: bool = False,
+    ) -> list[str] | None:
+        if not records and fence is None:
+            return []
+        batch = str(ULID())
+        revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
+        steps = StepGroups(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if imported else revised)
+        options = PutOptions(
+            unique="words" if dedupe else None,
+            check_owner=True,
+            deleted_since=background,
+            # With a fence there is no second step that could settle a slot.
+            slot_settled=imported or fence is not None,
+            imported=imported,
+        )
+        # What has a position in a session keeps it.
+        message_options = replace(options, unique=None) if imported else options
+        orders = [order_of(self._keys, scope.tenant, record) for record in records]
+
+        def add_groups() -> None:
+            for index, (record, order) in enumerate(zip(records, orders, strict=True)):
+                before: Sequence[MemoryRecord] = ()
+                after: Sequence[MemoryRecord] = ()
+                if order is not None:
+                    # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
+                    spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
+                    before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
+                steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
+
+        await aside(add_groups, memories_work(records))
+        reply = await steps.run_steps(self._scripts)
+        if reply[0] == "taken":
+            raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
+        return None if reply[0] == "fenced" else reply[1:]
+
+    async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+        """The ids among those of some memories that belong to other owners, in whatever state their own memories are."""
+        if not records:
+            return []
+        mids = [self._keys.mid(scope.tenant, record.id) for record in records]
+        owners = await self._scripts.owners_of(mids)
+        return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
+
+    async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
+        """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
+        `settled`, when another has its slot.
+
+        It leaves its old place among a session's messages when its session, user, namespace or type changed.
+        """
+        permit_writing(scope, (old, new))
+        before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
+        leave = before if before != after else None
+        options = PutOptions(expect=str(version), slot_settled=settled, leave=leave, edited=new.text != old.text)
+        steps.add_group(steps.put_record(new, options))
+        state = (await steps.run_steps(self._scripts))[1]
+        return state != "moved" and not state.startswith("slot ")
+
+    async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
+        """Writes a memory that was in quarantine where it is found, if it still has this version: "changed", "moved" or "slot <mid>".
+
+        Given again, it counts as what was given before.
+        """
+        permit_writing(scope, (old, new))
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
+        steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
+        return (await steps.run_steps(self._scripts))[1]
+
+    async def get_versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
+        """A memory and its version, for `replace_memory`."""
+        memory = (await self.find(scope, [memory_id]))[0]
+        return None if memory is None else (_plain(memory.record), memory.version)
+
+    async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
+        """The memories of these ids, None where there is none."""
+        return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
+
+    async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
+        """The memories of these ids as they are now, also those whose time is over; None where there is none.
+
+        An id that has become another name of a memory answers with that memory, under its own id. One round trip, a second one for
+        such ids.
+        """
+        return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
+
+    async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
+        """As `find`, by their names in keys; other names of a memory are not followed."""
+        return await self._read(scope, mids, follow=False)
+
+    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
+        if not mids:
+            return []
+
+        def build(pipe: Pipeline) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), READ_FIELDS)
+                pipe.hmget(self._keys.history(mid), READ_FIELDS)
+                pipe.get(self._keys.alias(mid))
+            queue_usage(pipe, self._keys, mids)
+
+        *replies, usage = await read(self._client, build)
+        memories: list[StoredMemory | None] = []
+        others: dict[int, str] = {}
+        for index, mid in enumerate(mids):
+            current, over, alias = replies[3 * index : 3 * index + 3]
+            memory = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
+            if memory is not None and not within(scope, memory.record):
+                memory = None
+            memories.append(memory)
+            if memory is not None:
+                with_usage(memory.record, usage[index])
+            if memories[-1] is None and alias is not None and follow:
+                others[index] = alias.split(b" ", 1)[0].decode()
+        if others:
+            for index, memory in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
+                memories[index] = memory
+        return memories
+
+    async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
+        """The memories of these names in keys, and versions of names that begin with `PAST`; None where there is none, or where it is
+        not the caller's after all."""
+        return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
+
+    async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
+        """As `fetch_records`, with their versions and with the times when they were recorded and retired."""
+        if not names:
+            return []
+
+        def build(pipe: Pipeline) -> None:
+            for name in names:
+                key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(name)
+                pipe.execute_command("HMGET", key, *READ_FIELDS)
+            queue_usage(pipe, self._keys, mids)
+
+        mids = [name.removeprefix(PAST).split(".")[0] for name in names]
+        *rows, usage = await read(self._client, build)
+        memories = [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)]
+        for memory, used in zip(memories, usage, strict=True):
+            if memory is not None:
+                with_usage(memory.record, used)
+        return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
+
+    async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
+        """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
+        return sum(await self.drop_records(scope, [(record, None) for record in records]))
+
+    async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
+        """Deletes as `delete_records`, each only if it still has its version (None: any); says which were deleted."""
+        permit_writing(scope, [record for record, _ in items])
+        if not items:
+            return []
+        args: list[Arg] = []
+        mids = [self._keys.mid(scope.tenant, record.id) for record, _ in items]
+        evidence = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids])
+        for mid, (record, version), pieces in zip(mids, items, evidence, strict=True):
+            positions = evidence_positions(self._keys, scope.tenant, record, pieces)
+            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", positions]
+        return await self._scripts.delete_memories(args)
+
+    async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
+        """When (epoch seconds) these memories were last read, as far as readings were counted."""
+        if not mids:
+            return {}
+        usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
+        return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
+
+    # For background work.
+
+    async def find_ended(self, limit: int) -> list[str]:
+        """Some memories (mids, of all tenants) whose end has come, and that stand among the current ones still."""
+        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
+        clause = str(Num("z") <= seconds + micros / 1e6)
+        return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
+
+    async def sweep_memories(self, mids: Sequence[str]) -> int:
+        """Moves memories whose end has come out of the current ones; returns how many."""
+        return await self._scripts.sweep_ended(mids)
+
+    async def list_unembedded(self, limit: int) -> list[str]:
+        """Some versions that were retired before they had a vector."""
+        return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
+
+    async def unmark_unembedded(self, names: Sequence[str]) -> None:
+        """These versions have their vector, or are gone."""
+        with redis_errors():
+            await self._client.srem(self._keys.bare, *names)
+
+    async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
+        """What must be known to index these memories (three round trips at most), and the names of those that are gone."""
+
+        def build(pipe: Pipeline) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["n", "j", "t", "pl"])
+                pipe.hmget(self._keys.history(mid), ["n", "j", "t", "k"])
+
+        rows = await read(self._client, build)
+        described: list[tuple[str, int, MemoryRecord, str | None, str]] = []
+        positions: list[tuple[str, str, str]] = []
+        gone: list[str] = []
+        for index, mid in enumerate(mids):
+            current, past = rows[2 * index : 2 * index + 2]
+            version, raw, owner = current[:3] if current[1] is not None else past[:3]
+            if raw is None or version is None:
+                gone.append(mid)
+            else:
+                record = decode_memory(raw)
+                terms = None if current[1] is not None else past[3].decode()
+                tenant = bytes.fromhex(owner.decode()).decode()
+                order = None if terms is not None else order_of(self._keys, tenant, record)
+                if order is not None:
+                    positions.append((mid, order, mid))
+                elif terms is None and current[3] is not None:
+                    # A statement that a message of these words has become: it is found by what was said around that.
+                    turn, _, session = current[3].decode().partition(" ")
+                    sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
+                    positions.append((mid, self._keys.order(sid), turn))
+                described.append((mid, int(version), record, terms, tenant))
+        neighbours = await self._neighbours(positions)
+        jobs = [
+            IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in described
+        ]
+        return jobs, gone
+
+    async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+        """What stands around memories (mid, order, and by which mid it stands in that), by mid. What has become another name of a memory
+        stands there with that one's words."""
+        if not positions:
+            return {}
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
+        ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
+
+        def ranges(pipe: Pipeline) -> None:
+            for _, order, _, rank in ranked:
+                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
+
+        around = await read(self._client, ranges) if ranked else []
+        wanted = sorted({m.decode() for group in around for m in group})
+        texts = dict(zip(wanted, await self._texts(wanted), strict=True))
+        aliased = [m for m, raw in texts.items() if raw is None]
+        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased]) if aliased else []
+        targets = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(aliased, names, strict=True) if raw is not None}
+        texts |= dict(zip(targets, await self._texts(list(targets.values())), strict=True))
+        records = {m: decode_memory(raw) for m, raw in texts.items() if raw is not None}
+        result: dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]] = {}
+        for (mid, _, member, _), group in zip(ranked, around, strict=True):
+            members = [m.decode() for m in group]
+            index = members.index(member) if member in members else 0
+            before = [records[m] for m in members[:index] if m in records]
+            after = [records[m] for m in members[index + 1 :] if m in records]
+            result[mid] = (before, after)
+        return result
+
+    async def _texts(self, mids: Sequence[str]) -> list[bytes | None]:
+        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
+
+    async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
+        """Makes memories findable by vector and ends their claims; False where one changed meanwhile (it stays due) or is gone.
+
+        Some at a time: each takes the engine about half a millisecond, in which it answers nobody.
+        """
+        done: list[bool] = []
+        batch: list[IndexEntry] = []
+        vectors = 0
+        for item in items:
+            if batch and (len(batch) >= _INDEX_BATCH or vectors + len(item.passages) >= _VECTORS_AT_ONCE):
+                done += await self._write_index(batch)
+                batch, vectors = [], 0
+            batch.append(item)
+            vectors += 1 + len(item.passages)
+        return done + (await self._write_index(batch) if batch else [])
+
+    async def _write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
+        documents: list[str] = []
+        args: list[Arg] = []
+        for item in items:
+            documents.append(self._keys.history(item.mid) if item.past else self._keys.memory(item.mid))
+            args += [item.mid, item.version, item.lease, item.terms, self._spec.field, self._spec.blob(item.vector)]
+            args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
+        return await self._scripts.write_index(documents, args)
+
+
+def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
+    """Where messages that are evidence of a memory stand among those of their sessions: lines of an order's key and a mid."""
+    lines: list[str] = []
+    for name, raw in pieces.items():
+        piece = StoredEvidence.model_validate_json(raw)
+        if mids := message_mids(keys, tenant, record, name.decode(), piece):
+            order = keys.order(keys.sid(tenant, SessionRef(piece.session_id or "", record.namespace, record.user_id)))
+            lines += [f"{order} {mid}" for mid in mids]
+    return "\n".join(lines)
+
+
+def _plain(record: MemoryRecord) -> MemoryRecord:
+    """A record as it was written: without what only Redis knows of its version."""
+    record.recorded_at = record.retired_at = None
+    return record

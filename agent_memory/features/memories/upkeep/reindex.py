@@ -1,0 +1,112 @@
+"""When the embedding model changes: memories are marked as waiting for their vectors.
+
+Searches use the index of a new model at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from redis.asyncio import Redis
+from redisvl.query import CountQuery
+from redisvl.schema import IndexSchema
+
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.outbox import Outbox
+from agent_memory.foundation.storage.search.indexes import (
+    VectorSpec,
+    drop_index,
+    ensure_index,
+    former_indexes,
+    vector_index_name,
+)
+from agent_memory.foundation.storage.search.queries import search
+
+log = logging.getLogger(__name__)
+
+_BATCH = 500
+# Processes with the former model may still search while they are replaced one by one.
+_FORMER_SECONDS = 3600.0
+_FORMER = "former "
+
+
+class Reindexer:
+    """Brings a store to the embedding model that its processes use now."""
+
+    def __init__(self, client: Redis, keys: Keys, outbox: Outbox, spec: VectorSpec, schemas: Mapping[str, IndexSchema]) -> None:
+        self._client = client
+        self._keys = keys
+        self._outbox = outbox
+        self._spec = spec
+        self._schemas = schemas
+
+    async def reindex_for_model(self) -> int:
+        """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
+        with redis_errors():
+            before = await self._client.hget(self._keys.config, "vectors")
+        if before == self._spec.digest.encode():
+            return 0
+        count = await self.mark_all_memories() if before is not None else 0
+        with redis_errors():
+            await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
+        if count:
+            log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
+        return count
+
+    async def drop_former_indexes(self) -> list[str]:
+        """Drops the indexes of a former embedding model an hour after they were first seen to be such; returns their names.
+
+        Their documents stay: they are what the indexes of today hold.
+        """
+        former = await former_indexes(self._client, self._keys, self._schemas.values())
+        with redis_errors():
+            seconds, _ = await self._client.time()
+            config: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
+            noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
+            for name in former:
+                await self._client.hsetnx(self._keys.config, _FORMER + name, str(seconds))
+        over = [name for name in former if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        for name in over:
+            await drop_index(self._client, name)
+        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in former]
+        if ended:
+            with redis_errors():
+                await self._client.hdel(self._keys.config, *ended)
+        if over:
+            log.info("dropped the indexes of a former model: %s", ", ".join(over))
+        return over
+
+    async def mark_all_memories(self) -> int:
+        """Marks every memory, and all that history holds, as due for its vector; a scan in batches, for workers and commands only."""
+        count = 0
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.history_prefix + "*", count=_BATCH):
+                await self._client.sadd(self._keys.bare, key.decode().rsplit(":", 1)[-1])
+            batch: list[str] = []
+            async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
+                batch.append(key.decode().rsplit(":", 1)[-1])
+                if len(batch) >= _BATCH:
+                    await self._outbox.mark_due(DueKind.MEMORY, batch)
+                    count += len(batch)
+                    batch = []
+            await self._outbox.mark_due(DueKind.MEMORY, batch)
+        return count + len(batch)
+
+    async def rebuild_indexes(self) -> dict[str, int]:
+        """Drops the indexes and builds them from what is stored; returns how much each holds then. Nothing may write meanwhile.
+
+        The documents stay. Searches find nothing (503) until it is done.
+        """
+        counts: dict[str, int] = {}
+        for name, schema in self._schemas.items():
+            await drop_index(self._client, schema.index.name)
+            await ensure_index(self._client, self._keys, schema)
+            counts[name] = (await search(self._client, schema.index.name, CountQuery("*"))).total
+        return counts
+
+    def index_name(self) -> str:
+        """The index that searches use now."""
+        return vector_index_name(self._keys, self._spec)

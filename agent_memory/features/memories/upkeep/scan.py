@@ -1,0 +1,245 @@
+"""Looking at many memories: all that match, page by page in a bounded memory, their counts, groups, repeats and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+from redis.commands.search import reducers
+from redis.commands.search.aggregation import AggregateRequest, Desc
+from redisvl.query import CountQuery
+from redisvl.query.filter import Num
+
+from agent_memory.features.memories.records import StoredMemory, decode_memory
+from agent_memory.features.memories.usage.store import queue_usage, with_usage
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys, tag, untag
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name
+from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, queue_search, search
+from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.syntax import all_of, having
+from agent_memory_client.models import (
+    CreatedAt,
+    Entities,
+    EventDate,
+    ExtractionStrategy,
+    LastAccessed,
+    MemoryType,
+    Namespace,
+    SessionId,
+    Topics,
+    UserId,
+)
+
+_PAGE = 1000
+_GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
+# More terms than that do not make a look-up of repeats any more exact, only slower.
+_TWIN_TERMS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which memories are meant: the contract's filters, all of which must hold. Empty: all of the caller's."""
+
+    session_id: SessionId | None = None
+    user_id: UserId | None = None
+    namespace: Namespace | None = None
+    topics: Topics | None = None
+    entities: Entities | None = None
+    memory_type: MemoryType | None = None
+    extraction_strategy: ExtractionStrategy | None = None
+    created_at: CreatedAt | None = None
+    last_accessed: LastAccessed | None = None
+    event_date: EventDate | None = None
+
+    @classmethod
+    def of(cls, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Selection:
+        """Everything of a namespace, a user, a session, where given."""
+        return cls(
+            namespace=None if namespace is None else Namespace(eq=namespace),
+            user_id=None if user_id is None else UserId(eq=user_id),
+            session_id=None if session_id is None else SessionId(eq=session_id),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """A memory within a distance (0..2) of another."""
+
+    mid: str
+    distance: float
+
+
+class MemoryScan:
+    """Reads of many memories at once, for background work and summaries. Nothing here writes."""
+
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
+        self._client = client
+        self._keys = keys
+        self._spec = spec
+        self._words = memory_index_name(keys)
+        self._queries = MemoryQueries(keys, spec)
+
+    async def redis_time(self) -> int:
+        """Redis' time in µs: the clock of all versions."""
+        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
+        return seconds * 1_000_000 + micros
+
+    async def memory_tenants(self) -> list[str]:
+        """Everyone who has memories."""
+        tags = (await read(self._client, lambda pipe: pipe.execute_command("FT.TAGVALS", self._words, "t")))[0]
+        return sorted(untag(value.decode()) for value in tags)
+
+    async def count_memories(self, scope: Scope, selection: Selection) -> int:
+        """How many memories are meant."""
+        return (await search(self._client, self._words, CountQuery(filters.where(scope, selection)))).total
+
+    async def walk_memories(
+        self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
+    ) -> AsyncIterator[list[StoredMemory]]:
+        """All memories that are meant, the oldest created or (`by="changed"`, from `since` µs on) changed first, in pages.
+
+        What is deleted between two pages takes no other's turn, and what is changed meanwhile by order of change comes once more at the
+        end. Only a page is held, and the names of those that share its last instant.
+        """
+        clause = filters.where(scope, selection)
+        field, moment_of = ("c", _created) if by == "created" else ("n", _changed)
+        low: float | int | None = since
+        tied: set[str] = set()
+        while True:
+            text = clause if low is None else all_of(clause, Num(field) >= low)
+            # Those that share the last instant come again, so the page grows with them; twice, so that many of them cost no square.
+            limit = _PAGE + 2 * len(tied)
+            hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
+            fresh = [hit.mid for hit in hits if hit.mid not in tied]
+            gone = set(fresh)
+            for start in range(0, len(fresh), _PAGE):
+                memories = await self.load_current(scope, fresh[start : start + _PAGE])
+                for memory in memories:
+                    at = moment_of(memory)
+                    if at != low:
+                        tied.clear()
+                        low = at
+                    tied.add(memory.mid)
+                gone.difference_update(memory.mid for memory in memories)
+                if memories:
+                    yield memories
+            if len(hits) < limit:
+                return
+            if len(gone) == len(fresh):
+                tied |= gone  # The index still names what is gone: look beyond it.
+
+    async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
+        """Those of the memories that are there and the caller's, in the same order."""
+        if not mids:
+            return []
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
+            queue_usage(pipe, self._keys, mids)
+
+        mine = tag(scope.tenant).encode()
+        *rows, usage = await read(self._client, build)
+        memories = [
+            StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
+            for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
+            if owner == mine and raw and version
+        ]
+        return [memory for memory in memories if within(scope, memory.record)]
+
+    async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
+        """The first memories that are meant of those changed since (µs), about `limit`, and since when to look on for the others."""
+        clause = all_of(filters.where(scope, selection), Num("n") >= since)
+        while True:
+            hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
+            memories = await self.load_current(scope, [hit.mid for hit in hits])
+            if len(hits) <= limit:
+                return memories, max([since, *(memory.version + 1 for memory in memories)])
+            # What shares its instant with the first that is left out is left out with it.
+            following = max((memory.version for memory in memories), default=since)
+            if earlier := [memory for memory in memories if memory.version < following]:
+                return earlier, following
+            # All share one instant, or the index still names what is gone: more are read.
+            limit *= 2
+
+    async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
+        """How many memories are meant, and the `limit` newest of them, newest first."""
+        query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
+        hits = await search(self._client, self._words, query)
+        return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
+
+    async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
+        """The different values of some fields (namespace, user_id, session_id, memory_type) together, the most frequent first.
+
+        Memories that lack one of the fields belong to no group. At most `limit` groups.
+        """
+        names = [_GROUP_FIELDS[field] for field in fields]
+        fields_of_index = [f"@{name}" for name in names]
+        request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
+        request.group_by(fields_of_index, reducers.count().alias("size")).sort_by(cast("str", Desc("@size")), max=limit).limit(
+            0, limit
+        ).dialect(2)
+        command = ["FT.AGGREGATE", self._words, *request.build_args()]
+        reply = (await read(self._client, lambda pipe: pipe.execute_command(*command)))[0]
+        if reply.get(b"warning"):
+            raise RedisUnavailable(f"the grouping is incomplete: {str(reply[b'warning'][0])[:120]}", retry_after=2)
+        rows = [{name.decode(): value for name, value in row[b"extra_attributes"].items() if value} for row in reply[b"results"]]
+        groups: dict[tuple[str, ...], None] = {}
+        for row in rows:
+            if all(name in row for name in names):
+                # A memory that was said in several sessions belongs to each.
+                groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
+        return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
+
+    async def find_twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
+        """For each selection and index terms: the names of up to `limit` memories that have all of (the first of) these terms."""
+
+        def build(pipe: Pipe) -> None:
+            for selection, terms in asked:
+                clause = having(filters.where(scope, selection), list(dict.fromkeys(terms))[:_TWIN_TERMS], every=True)
+                queue_search(pipe, self._words, name_query(clause, 0, limit))
+
+        replies = await read(self._client, build) if asked else []
+        return [[hit.mid for hit in parse_hits(reply).hits] for reply in replies]
+
+    async def find_near(
+        self, scope: Scope, asked: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
+    ) -> list[list[NearMemory]]:
+        """For each selection and vector: up to `limit` memories within a cosine distance, nearest first."""
+
+        def build(pipe: Pipe) -> None:
+            for selection, vector in asked:
+                self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
+
+        replies = await read(self._client, build) if asked else []
+        return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
+
+    async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        """The stored vectors of these memories, by name; those that are not embedded yet are left out."""
+        if not mids:
+            return {}
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hget(self._keys.vector(mid), self._spec.field)
+
+        raw = zip(mids, await read(self._client, build), strict=True)
+        return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}
+
+
+def _created(memory: StoredMemory) -> float:
+    return memory.record.created_at.timestamp()
+
+
+def _changed(memory: StoredMemory) -> int:
+    return memory.version

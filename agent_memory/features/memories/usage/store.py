@@ -1,0 +1,91 @@
+"""How often memories were read, and when last. Kept beside them: a write to a memory's own hash would index all of its words again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
+from agent_memory_client.models import MemoryRecord
+
+# Reading a memory again within this time counts as the same reading.
+SAME_READING_SECONDS = 900
+_BATCH = 200
+_SCAN_STEPS = 20
+_SCAN_STEP = 1000
+
+
+def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
+    """Asks for the usage of some memories (at least one), in one command; `with_usage` reads each value of the reply."""
+    pipe.execute_command("HMGET", keys.usage, *mids)
+
+
+def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
+    """The record, changed to say how often and when it was last read, as far as its own figures are not larger."""
+    if raw is not None:
+        count, at = raw.split()
+        read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
+        record.access_count = max(record.access_count, int(count))
+        record.last_accessed = max(record.last_accessed, read_at)
+    return record
+
+
+class UsageStore:
+    """Writes usage, and lets the index know of it."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._note = Script(client, "memories/usage_note")
+        self._fold = Script(client, "memories/usage_fold")
+        self._cursor = 0
+
+    async def count_readings(self, seen: Mapping[str, int]) -> int:
+        """Counts a reading of each of these memories (name in keys -> the count that was shown); returns how many were counted.
+
+        A memory's readings within 15 minutes count as one, in all processes together.
+        """
+        if not seen:
+            return 0
+        counted = await self._note(
+            usage=self._keys.usage,
+            unfolded=self._keys.usage_unfolded,
+            memories=map(self._keys.memory, seen),
+            same_reading_ms=SAME_READING_SECONDS * 1000,
+            seen=[part for item in seen.items() for part in item],
+        )
+        return int(counted)
+
+    async def fold_usage(self) -> int:
+        """Brings the index's times of reading up to date, which filters look at, and forgets the usage of what is gone.
+
+        In small steps, since each rewrites index entries; returns how many.
+        """
+        written = 0
+        while True:
+            members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
+            if not members:
+                break
+            mids = sorted(mid.decode() for mid in members)
+            usage, unfolded = self._keys.usage, self._keys.usage_unfolded
+            written += int(await self._fold(usage=usage, unfolded=unfolded, root=self._keys.root, mids=mids))
+        await self._forget_gone()
+        return written
+
+    async def _forget_gone(self) -> None:
+        """Looks at a part of all usage in each call, the next part in the next."""
+        for _ in range(_SCAN_STEPS):
+            cursor = self._cursor
+            self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
+            mids = [mid.decode() for mid in usage]
+            there = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
+            gone = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
+            if gone:
+                with redis_errors():
+                    await self._client.hdel(self._keys.usage, *gone)
+            if self._cursor == 0:
+                return

@@ -1,0 +1,196 @@
+"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new.
+
+What becomes of messages in the words of a memory is decided where they are written: `lua/parts/same_words.lua`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.features.memories.commit import STATED, Add, AddEvidence, ChangeOrigin, Decision, MemoryCommits, Supersede, Update
+from agent_memory.features.memories.owners import owner_name
+from agent_memory.features.memories.records import StoredMemory, evidence_of, standing
+from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import Conflict, IdTaken
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.text.dates.relative import same_meaning
+from agent_memory.foundation.text.normalization import begins_at, ends_at, is_plain, is_turn
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+_TRIES = 16
+# How far back a fact that is learned late looks for its place.
+_MOST_FORMER = 50
+
+
+async def store_settled(
+    store: MemoryStore,
+    neighbours: SimilarMemoryStore,
+    commits: MemoryCommits,
+    scope: Scope,
+    records: Sequence[MemoryRecord],
+    *,
+    dedupe: bool,
+) -> None:
+    """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
+
+    Raises IdTaken.
+    """
+    for _ in range(_TRIES):
+        states = await store.write(scope, records, dedupe=dedupe) or []
+        unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
+        if not unsettled:
+            return
+        decided = await decide(store, neighbours, scope, unsettled, dedupe=dedupe)
+        settled: set[str] = set()
+        for record, decisions in decided:
+            outcome = await commits.commit(scope, decisions, STATED)
+            if outcome.taken:
+                raise IdTaken([record.id])
+            if outcome.done:
+                settled.add(record.id)
+        records = [record for record in unsettled if record.id not in settled]
+        if not records:
+            return
+    raise Conflict("the memories that these follow are being changed by others all the time; try again")
+
+
+async def decide(
+    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
+) -> list[tuple[MemoryRecord, list[Decision]]]:
+    """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it.
+
+    What is in quarantine stands for itself: it ends no fact and repeats none.
+    """
+    quarantined = [record for record in records if record.quarantine is not None]
+    records = [record for record in records if record.quarantine is None]
+    alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
+    taken: set[str] = set()
+    compared: list[MemoryRecord] = []
+    for record in records:
+        stands = standing(scope.tenant, record)
+        names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
+        if taken.isdisjoint(names):
+            compared.append(record)
+        taken |= names
+    existing = await neighbours.load_existing(scope, compared)
+    return [
+        *alone,
+        *[(record, await _decide(store, scope, record, memories, dedupe)) for record, memories in zip(compared, existing, strict=True)],
+    ]
+
+
+async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existing: ExistingMemories, dedupe: bool) -> list[Decision]:
+    same_id = existing.same_id if existing.same_id is not None and existing.same_id.record.id == record.id else None
+    twin = existing.twin if dedupe and same_id is None else None
+    holder = existing.holder if existing.holder is None or same_id is None or existing.holder.mid != same_id.mid else None
+    if twin is not None and repeats(record, twin.record):
+        evidence, *more = evidence_of(record)
+        merged = add_details(twin.record, record)
+        first = AddEvidence(twin, evidence, record) if merged == twin.record else Update(twin, merged, evidence, record)
+        return [first, *(AddEvidence(twin, piece) for piece in more)]
+    if holder is None:
+        return [Add(record, dedupe=dedupe and same_id is None and twin is None)]
+    if same_id is None and begins_at(record) < begins_at(holder.record):
+        return await _insert_former(store, scope, record, holder)
+    return [Supersede([holder], record, same_id)]
+
+
+async def decide_edit(
+    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
+) -> list[Decision] | None:
+    """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
+    (existing,) = await neighbours.load_existing(scope, [edited])
+    holder = existing.holder
+    if holder is None or holder.mid == memory.mid:
+        return None
+    is_reworded = edited.text != memory.record.text
+    if begins_at(edited) < begins_at(holder.record):
+        inserted = await _insert_former(store, scope, edited, holder)
+        return [Update(memory, decision.record, edited=is_reworded) if isinstance(decision, Add) else decision for decision in inserted]
+    return [Supersede([holder], edited, memory, edited=is_reworded)]
+
+
+async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory here says: it is its evidence, its id a name of it."""
+    states = await store.adopt_memories(scope, records)
+    twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
+    for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
+        record = records[index]
+        done = False
+        if other is not None and repeats(record, other.record):
+            pieces = [piece.model_copy(update={"source": "import"}) for piece in evidence_of(record)]
+            decisions = [AddEvidence(other, piece, record) for piece in pieces]
+            done = (await commits.commit(scope, decisions, ChangeOrigin("move"), background=True)).done
+        states[index] = "repeat" if done else (await store.adopt_memories(scope, [record], dedupe=False))[0]
+    return ["repeat" if state == "again" else state for state in states]
+
+
+async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
+    """Puts a fact that was learned late among the former facts of its slot: it was true until the next began, and ends the one before."""
+    begins = begins_at(record)
+    for _ in range(_MOST_FORMER):
+        # Whoever wrote it may have named anything there.
+        memories = await store.find(scope, current.record.supersedes or [])
+        before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        later = [memory for memory in before if begins_at(memory.record) > begins]
+        if not later:
+            break
+        current = min(later, key=lambda memory: begins_at(memory.record))
+    else:
+        before = []
+    ended = record.model_copy(update={"valid_to": begins_at(current.record), "superseded_by": current.record.id})
+    decisions: list[Decision] = [Add(ended, dedupe=False)]
+    for memory in before:
+        if memory.record.valid_to is not None and memory.record.valid_to > begins >= begins_at(memory.record):
+            decisions.append(Update(memory, memory.record.model_copy(update={"valid_to": begins, "superseded_by": record.id})))
+    return decisions
+
+
+def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
+    """Whether a record of the same words says nothing that contradicts a memory: no other time, slot, pin or metadata.
+
+    Its type alone is no difference: entrances have their own defaults, and models their own opinion.
+    """
+    if record.pinned and not old.pinned:
+        return False
+    if None not in (record.event_date, old.event_date) and record.event_date != old.event_date:
+        return False
+    if record.valid_from is not None and record.valid_from < begins_at(old):
+        return False
+    if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("valid_to", "expires_at", "slot", "category")):
+        return False
+    return all(old.metadata.get(name, value) == value for name, value in record.metadata.items())
+
+
+def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
+    """As `repeats`, also of messages: those of one role tell the same, unless they speak of their own day or month."""
+    if not is_turn(record):
+        return not is_turn(old) and repeats(record, old)
+    if not is_turn(old):
+        return ends_at(old) is None and is_plain(record)
+    within = same_meaning(record.text, record.created_at)
+    same_time = within is None or within[0] <= old.created_at < within[1]
+    return same_time and record.metadata.get("role") == old.metadata.get("role") and is_plain(record)
+
+
+def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
+    """A memory with the tags, the metadata and the date that a repeat adds; itself when it adds none.
+
+    A type that somebody named counts more than one that was inferred, and every type more than "message", which is what a session's
+    memories are unless they say so.
+    """
+    update: dict[str, object] = {}
+    if old.event_date is None and record.event_date is not None:
+        update["event_date"] = record.event_date
+    kinds = old.memory_type, record.memory_type
+    named = "memory_type" in record.model_fields_set and record.source_class is None and old.source_class not in (None, "client")
+    if kinds[0] is not kinds[1] and MemoryTypeEnum.MESSAGE is not kinds[1] and (MemoryTypeEnum.MESSAGE is kinds[0] or named):
+        update["memory_type"] = record.memory_type
+    for name in ("topics", "entities"):
+        mine, theirs = getattr(old, name) or [], getattr(record, name) or []
+        if set(theirs) - set(mine):
+            update[name] = list(dict.fromkeys([*mine, *theirs]))[:64]
+    if set(record.metadata) - set(old.metadata):
+        update["metadata"] = {**record.metadata, **old.metadata}
+    return old.model_copy(update=update) if update else old

@@ -1,0 +1,169 @@
+"""What a worker reads and leaves while it carries out an order to erase: the order, pages of what it names, and the receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.jobs.erasure_orders import Erasure
+from agent_memory.features.memories.records import decode_memory
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.scripts import Script
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import memory_index_name
+from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
+
+_PAGE = 500
+_RECEIPT_SECONDS = 30 * 24 * 3600
+# For so long work that began before the end of an erasure is refused what it would write: longer than any work takes.
+_REMEMBERED_SECONDS = 2 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureOrder:
+    """An order as it was written down; given anew, it is another one."""
+
+    name: str
+    what: Erasure
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedMemory:
+    """A memory, or a version of one, that an order names; `record` is None when it cannot be read."""
+
+    name: str
+    record: MemoryRecord | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What the search filter looks at."""
+
+    namespace: Namespace | None
+    user_id: UserId | None
+    session_id: SessionId | None
+    agent_id: TagFilter | None = None
+
+
+class ErasureStore:
+    """What orders to delete name, and their receipts."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._finish = Script(client, "privacy/erasure_finish")
+
+    async def load(self, name: str) -> ErasureOrder | None:
+        """The order of a name, None when it was carried out."""
+        raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
+        body = {} if raw is None else json.loads(raw)
+        if raw is None or "done" in body:
+            return None
+        return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
+
+    async def stands(self, order: ErasureOrder) -> bool:
+        """Whether an order is still to be carried out, and was not given anew.
+
+        Asked after a look at what is there: then all that was seen was written before the deletion was said to be done.
+        """
+        return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
+
+    async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
+        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was.
+
+        The operation shows `note`.
+        """
+        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
+        name = self._keys.erasure(order.name)
+        await self._finish(
+            order=name,
+            root=self._keys.root,
+            place=order.what.place,
+            remembered_seconds=_REMEMBERED_SECONDS,
+            carried_out=order.raw,
+            receipt=receipt,
+            ttl_seconds=_RECEIPT_SECONDS,
+        )
+
+    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
+        """Some memories that an order names; none when all are gone.
+
+        Exactly those: a session of this id of another user is not meant. What cannot be read is known by its tags.
+        """
+        clause = filters.where(scope, selection_of(erasure))
+        index = memory_index_name(self._keys)
+        offset = 0
+        while True:
+            hits = await search(self._client, index, name_query(clause, offset, _PAGE))
+            meant = await self._meant(scope, erasure, [hit.mid for hit in hits.hits])
+            offset += _PAGE
+            if meant or offset >= hits.total:
+                return meant
+
+    async def _meant(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids]) if mids else []
+        return meant_rows(scope, erasure, mids, rows)
+
+    def session(self, erasure: Erasure) -> SessionRef | None:
+        """The session that an order names."""
+        return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
+
+
+OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
+
+
+def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+    """Those of some memories or versions, by the `OWNER_FIELDS` of their hashes, that an order names."""
+    mine = tag(scope.tenant).encode()
+    meant: list[ErasedMemory] = []
+    for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
+        record = _readable(raw)
+        if owner == mine and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
+            meant.append(ErasedMemory(name, record, int(version or 0)))
+    return meant
+
+
+def _readable(raw: bytes | None) -> MemoryRecord | None:
+    try:
+        return None if raw is None else decode_memory(raw)
+    except ValueError:
+        return None
+
+
+def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
+    """As `is_meant`, by the tags of a memory: its namespace, user, sessions and agent."""
+    namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
+    wanted = "" if erasure.namespace is None else tag(erasure.namespace)
+    if erasure.agent_id is not None:
+        return agent == tag(erasure.agent_id) and (erasure.namespace is None or namespace == wanted)
+    if erasure.session_id is None:
+        return user == tag(erasure.user_id or "") and (erasure.namespace is None or namespace == wanted)
+    return (namespace, user) == (wanted, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
+
+
+def selection_of(erasure: Erasure) -> Any:
+    """What a search filter looks at, for all that an order names."""
+    return _Selection(
+        None if erasure.namespace is None else Namespace(eq=erasure.namespace),
+        None if erasure.user_id is None else UserId(eq=erasure.user_id),
+        None if erasure.session_id is None else SessionId(eq=erasure.session_id),
+        None if erasure.agent_id is None else TagFilter(eq=erasure.agent_id),
+    )
+
+
+def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
+    """Whether a memory is what an order names: a session of this id of another user is not."""
+    if erasure.agent_id is not None:
+        return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
+    if erasure.session_id is None:
+        return record.user_id == erasure.user_id and erasure.namespace in (None, record.namespace)
+    return (record.session_id, record.namespace, record.user_id) == (erasure.session_id, erasure.namespace, erasure.user_id)

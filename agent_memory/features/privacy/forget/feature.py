@@ -1,0 +1,79 @@
+"""Forgetting what somebody names."""
+
+from __future__ import annotations
+
+from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.privacy.forget.candidates import CandidateFinder
+from agent_memory.features.privacy.forget.requests import FORGET as APPROVED
+from agent_memory.features.privacy.forget.requests import ForgetRequests
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.features.privacy.forget.sessions import SessionReader
+from agent_memory.features.privacy.forget.store import ForgetStore
+from agent_memory.features.privacy.lineage import LineageStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+
+
+def open_forget(foundation: Foundation, services: Services) -> None:
+    """Opens forgetting by request."""
+    settings, client, keys = foundation.settings, foundation.client, foundation.keys
+    sessions, lineage = services[SessionStore], services[LineageStore]
+    store = ForgetStore(
+        client,
+        keys,
+        undo_seconds=settings.longterm.forget_undo_seconds,
+        neighbours_ms=round(settings.longterm.neighbours_after_seconds * 1000),
+        fsync=foundation.fsync,
+    )
+    changes = services[ChangeStore]
+    forget = ForgetService(
+        store,
+        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
+        lineage,
+        SessionReader(client, keys, sessions),
+        sessions,
+        changes,
+        foundation.counter,
+        services.purgers,
+        services[MemoryFollowers],
+    )
+    requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
+    services[HistoryService].register_approval(APPROVED, requests.approve)
+    services.add(store, forget, requests)
+
+
+FORGET = Feature(
+    name="forget",
+    open=open_forget,
+    routes=("agent_memory.features.privacy.forget.routes:router",),
+    keys=(
+        KeySpace(
+            "fg:<id>",
+            "hash",
+            "the receipt of what was forgotten by request, with a copy of it for an undo",
+            "FORGET_UNDO_SECONDS",
+            not_exported="what was forgotten is in no answer; it comes back by an undo alone",
+        ),
+        KeySpace(
+            "fo:<mid>",
+            "string",
+            "whose an id is that was forgotten by request",
+            "as the receipt, or until an undo",
+            not_exported="it keeps an id from others, and holds nothing of what was forgotten",
+        ),
+        KeySpace(
+            "fgu:<user>",
+            "zset",
+            "a user's receipts of that, by the time (ms) of their end",
+            "as the last of them",
+            not_exported="it holds ids of receipts alone",
+        ),
+    ),
+    eraser=ForgetStore,
+)

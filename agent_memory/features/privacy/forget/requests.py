@@ -1,0 +1,90 @@
+"""Requests to forget that a user makes in a conversation: proposed for approval, or carried out, as the settings say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
+from agent_memory.features.memories.records import StoredMemory, message_memory_id
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import StepGroups
+from agent_memory.features.privacy.forget.matching import Subject, subject_of
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory_client.models import ForgetMemoryRequest, MemoryMessage
+
+FORGET = "forget"
+_ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
+
+
+def asked_to_forget(message: MemoryMessage) -> Subject | None:
+    """What a message asks to forget. Only who uses the session can ask: not the assistant, a tool, or what is quoted."""
+    request = memory_request(message.content) if message.role == "user" else None
+    return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
+
+
+class ForgetRequests:
+    """What becomes of requests in conversations."""
+
+    def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
+        """`policy`: "propose", "auto" or "off"."""
+        self._keys = keys
+        self._scripts = scripts
+        self._changes = changes
+        self._forget = forget
+        self._policy = policy
+
+    @property
+    def proposes(self) -> bool:
+        """Whether requests are written down for approval."""
+        return self._policy == "propose"
+
+    async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
+        """Carries out what messages ask for, or proposes it, one proposal a message, as the settings say. A second time changes nothing."""
+        for message in messages if self._policy != "off" else ():
+            subject = asked_to_forget(message)
+            if subject is not None and self.proposes:
+                await self._propose(scope, ref, message, subject)
+            elif subject is not None:
+                await self._forget.forget_said(scope, ref, message.id, subject)
+
+    async def _propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
+        name = message_memory_id(ref, message.id)
+        memories = await self._forget.named(scope, ref, message.id, subject)
+        if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
+            return
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
+        proposal = {FORGET: {"ids": [memory.record.id for memory in memories], "memories": list(map(_as_proposed, memories))}, "old": []}
+        mids = [memory.mid for memory in memories]
+        steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
+        await steps.run_steps(self._scripts)
+
+    async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
+        """Carries a proposal out, which goes with what it is about; returns the receipt.
+
+        Raises Conflict when a memory of it was changed, given to another owner or deleted since.
+        """
+        assert change.proposal is not None
+        ids: list[str] = change.proposal[FORGET]["ids"]
+        proposed = {memory["id"]: memory for memory in change.proposal[FORGET]["memories"]}
+
+        def is_as_proposed(memories: Sequence[StoredMemory]) -> bool:
+            named = {memory.record.id: memory for memory in memories}
+            return all(name in named and _as_proposed(named[name]) == proposed[name] for name in ids)
+
+        answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=ids), only_if=is_as_proposed)
+        if not answer.forgotten:
+            raise Conflict(f"change {change.id} is stale: a memory of it was changed or deleted since it was proposed; reject it")
+        return {"receipt_id": answer.receipt_id, "undo_until": answer.undo_until}
+
+
+def _as_proposed(memory: StoredMemory) -> dict[str, Any]:
+    record = memory.record
+    return {"id": record.id, "version": memory.version, "namespace": record.namespace, "user_id": record.user_id}

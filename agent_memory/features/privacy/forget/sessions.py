@@ -1,0 +1,158 @@
+"""What sessions and their journals hold of a user, as it stands in Redis: read as a whole, so that nothing of what is forgotten stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.sessions.codec import StoredMessage, decode_entry
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.keyspace import Keys
+
+_PAGE = 100
+_PER_SESSION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a session's list, or of its journal, as it is written and as it reads."""
+
+    raw: bytes
+    stored: StoredMessage
+
+    @property
+    def number(self) -> str:
+        """Its number in the session."""
+        return str(self.stored.seq)
+
+    def with_text(self, text: str | None, tokens: int, *, waits: bool = True) -> str:
+        """The entry with another text (None: none); in a journal it `waits` for promotion only if it did."""
+        body = json.loads(self.raw.split(b" ", 2)[2])
+        body["c"] = text or ""
+        if isinstance(body.get("x"), dict):
+            # The parts of a content say it once more.
+            body["x"].pop("p", None)
+        mark = "" if waits and self.stored.promote else "-"
+        return f"{mark}{self.stored.seq} {tokens} {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCopy:
+    """A journal: the session's own, or one of a batch that was set aside."""
+
+    name: str
+    epoch: str
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCopy:
+    """A session as it was read; `live` says whether it is there, or only what of it waits."""
+
+    sid: str
+    ref: SessionRef
+    live: bool
+    epoch: str
+    version: str
+    entries: Sequence[Entry] = ()
+    context: str | None = None
+    memories: Sequence[Mapping[str, Any]] = ()
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Records that wait in the journal, by id."""
+    journals: Sequence[JournalCopy] = ()
+
+
+class SessionReader:
+    """Reads sessions of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._sessions = sessions
+
+    async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
+        """All sessions of a user (in one namespace, of one id), also those that have ended and left work behind."""
+        refs: list[SessionRef] = []
+        offset = 0
+        while True:
+            _, page = await self._sessions.list(scope, namespace, user_id, offset, _PAGE)
+            refs += page
+            offset += _PAGE
+            if len(page) < _PAGE:
+                break
+        sids = [self._sessions.sid(scope, ref) for ref in refs if ref.user_id == user_id]
+        sids += await self._sessions.waiting(scope, user_id)
+        copies = await self.read(scope, list(dict.fromkeys(sids)))
+        return [
+            copy
+            for copy in copies
+            if copy.ref.user_id == user_id and namespace in (None, copy.ref.namespace) and session_id in (None, copy.ref.session_id)
+        ]
+
+    async def read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
+        """These sessions, within the caller's reach; without those of which nothing is there."""
+        copies: list[SessionCopy] = []
+        for start in range(0, len(sids), _PAGE):
+            copies += await self._read(scope, sids[start : start + _PAGE])
+        return copies
+
+    async def _read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
+        k = self._keys
+
+        def build(pipe: Pipe) -> None:
+            for sid in sids:
+                keys = k.session(sid)
+                pipe.hmget(keys.meta, ["tn", "sid", "ns", "us", "ep", "v", "ctx", "mems"])
+                pipe.lrange(keys.messages, 0, -1)
+                pipe.hmget(keys.journal, ["tn", "sid", "ns", "us", "ep"])
+                pipe.hgetall(keys.journal_own)
+                pipe.smembers(keys.aside)
+
+        rows = await read(self._client, build) if sids else []
+        copies: list[SessionCopy] = []
+        for position, sid in enumerate(sids):
+            meta, entries, journal, own, batches = rows[_PER_SESSION * position : _PER_SESSION * (position + 1)]
+            whose = meta if meta[4] else journal
+            tenant, session, namespace, user = (None if value is None else value.decode() for value in whose[:4])
+            if tenant != scope.tenant or session is None or not scope.reaches(namespace, user):
+                continue
+            names = [*([sid] if journal[4] else []), *(f"{sid}.{cursor.decode()}" for cursor in sorted(batches))]
+            copies.append(
+                SessionCopy(
+                    sid,
+                    SessionRef(session, namespace, user),
+                    live=meta[4] is not None,
+                    epoch=(meta[4] or b"").decode(),
+                    version=(meta[5] or b"").decode(),
+                    entries=await _decoded(entries),
+                    context=None if meta[6] is None else meta[6].decode(),
+                    memories=json.loads(meta[7] or b"[]"),
+                    own={name.decode(): json.loads(raw)["record"] for name, raw in own.items()},
+                    journals=await self._journals(names),
+                )
+            )
+        return copies
+
+    async def _journals(self, names: Sequence[str]) -> list[JournalCopy]:
+        def build(pipe: Pipe) -> None:
+            for name in names:
+                pipe.hget(self._keys.session(name).journal, "ep")
+                pipe.lrange(self._keys.session(name).journal_list, 0, -1)
+
+        rows = await read(self._client, build) if names else []
+        return [
+            JournalCopy(name, epoch.decode(), await _decoded(entries))
+            for name, epoch, entries in zip(names, rows[::2], rows[1::2], strict=True)
+            if epoch is not None
+        ]
+
+
+async def _decoded(entries: Sequence[bytes]) -> list[Entry]:
+    return await aside(lambda: [Entry(raw, decode_entry(raw)) for raw in entries], sum(map(len, entries)))

@@ -1,0 +1,298 @@
+"""Forgetting in Redis: all of a plan in one step, with a copy for its undo, and the receipts of what was forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.memories.records import decode_memory, encode_memory
+from agent_memory.features.memories.steps import PutOptions, StepGroups, order_of
+from agent_memory.features.memories.store import evidence_positions
+from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.features.privacy.forget.plan import Plan
+from agent_memory.features.privacy.lineage import LineageMemory
+from agent_memory.foundation.core.feature import AgentOwner, Owner
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.erasures import guard_of
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag
+from agent_memory.foundation.storage.scripts import Script, compact, outbox_keys
+from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
+from agent_memory_client.models import Evidence
+
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
+Clean = Callable[[LineageMemory, Evidence], Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten, whose it was, and until when it can be brought back."""
+
+    name: str
+    namespace: str | None
+    user_id: str | None
+    until: datetime
+    undone: str | None
+
+
+class ForgetStore:
+    """Carries plans out, undoes them, and deletes what is kept of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, neighbours_ms: int, fsync: bool = False) -> None:
+        """`undo_seconds`: how long what goes is kept for an undo; 0: not at all."""
+        self._client = client
+        self._keys = keys
+        self._undo_seconds = undo_seconds
+        self._neighbours_ms = neighbours_ms
+        self._take = Script(client, "privacy/forget_take", fsync=fsync)
+        self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
+        self._drop_receipt = Script(client, "privacy/forget_drop", fsync=fsync)
+
+    async def take(
+        self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
+    ) -> datetime | bool | None:
+        """Carries a plan out, all of it or nothing. False when something was changed since it was read; else until when it can be undone.
+
+        `owner` is the namespace and the user of the receipt `name`; `clean` takes out of evidence what goes, `proposals` are changes.
+        """
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        positions = await self._positions(scope, plan)
+        body = {
+            "gone": self._gone(scope, plan, positions),
+            "rewritten": [self._rewritten(steps, memory, text) | {"positions": positions[memory.mid]} for memory, text in plan.rewritten],
+            "dropped": [
+                {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
+                for each in plan.dropped
+            ],
+            "fields": [*await self._fields(plan, clean), *await self._terms(scope, plan, positions)],
+            "proposals": list(proposals),
+            "sessions": plan.sessions,
+        }
+        now = datetime.now(UTC)
+        until = now + timedelta(seconds=self._undo_seconds) if self._undo_seconds else None
+        namespace, user_id = owner
+        header = {"t": tag(scope.tenant), "at": now.isoformat(), "un": "" if until is None else until.isoformat()}
+        header |= {name: value for name, value in (("ns", namespace), ("u", user_id)) if value is not None}
+        if namespace is None and scope.namespaces is not None:
+            header["nss"] = json.dumps(sorted(scope.namespaces))
+        reply = await self._take(
+            **outbox_keys(self._keys, DueKind.MEMORY),
+            session_due=self._keys.due(DueKind.SESSION),
+            wake=self._keys.wake,
+            receipt=self._keys.forgetting(name),
+            receipts=self._keys.forgettings(digest("forgettings", scope.tenant, user_id)),
+            root=self._keys.root,
+            tombstone_seconds=_TOMBSTONE_SECONDS,
+            reach=REACH,
+            neighbours_ms=self._neighbours_ms,
+            embed_after_ms=0,
+            keeps=until is not None,
+            name=name,
+            undo_seconds=self._undo_seconds,
+            header=[part for pair in header.items() for part in pair],
+            plan=body,
+            values=steps.values,
+        )
+        return until if reply[0] == b"ok" else False
+
+    async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
+        """Where else messages that go, or lose a sentence, were said: by the memory, as `evidence_positions` gives it."""
+        memories = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        if not memories:
+            return {}
+        pieces = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories])
+        return {
+            memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
+            for memory, evidence in zip(memories, pieces, strict=True)
+        }
+
+    def _gone(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[dict[str, str]]:
+        return [
+            {
+                "mid": memory.mid,
+                "expect": _expect(memory),
+                "order": order_of(self._keys, scope.tenant, memory.versions[-1].record) or "",
+                "positions": positions[memory.mid],
+            }
+            for memory in plan.gone.values()
+        ]
+
+    @staticmethod
+    def _rewritten(steps: StepGroups, memory: LineageMemory, text: str) -> dict[str, Any]:
+        assert memory.now is not None
+        record = memory.now.record.model_copy(update={"text": text, "memory_hash": None})
+        options = PutOptions(expect=str(memory.now.version), slot_settled=True, keep_digest=True)
+        return {
+            "expect": str(memory.now.version),
+            "versions": [str(version.version) for version in memory.past],
+            "step": steps.put_record(record, options),
+        }
+
+    async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
+        """Evidence that quotes what goes: in the records of all versions, and what came later."""
+        fields: list[list[str]] = []
+        rewritten = {memory.mid for memory, _ in plan.rewritten}
+        for memory in (memory for memory, _ in (*plan.quotes, *plan.rewritten)):
+            names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
+
+            def build(pipe: Pipe, mid: str = memory.mid, names: Sequence[str] = names) -> None:
+                pipe.hgetall(self._keys.evidence(mid))
+                for name in names:
+                    pipe.hget(self._keys.root + name, "j")
+
+            evidence, *rows = await read(self._client, build)
+            records = [] if memory.mid in rewritten else [*zip(names, rows, strict=True)]
+            fields += await asyncio.to_thread(_cleaned, memory, evidence, records, clean)
+        return fields
+
+    async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
+        """The index terms of messages around those that go, in every session where they were said, without the words of these; a worker
+        adds those of their other neighbours."""
+        touched = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
+        said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
+
+        def ranges(pipe: Pipe) -> None:
+            for order, mid in said:
+                pipe.zrank(order, mid)
+
+        ranks = await read(self._client, ranges) if said else []
+        spans = [(order, rank) for (order, _), rank in zip(said, ranks, strict=True) if rank is not None]
+
+        def around(pipe: Pipe) -> None:
+            for order, rank in spans:
+                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
+
+        names = {name.decode() for row in (await read(self._client, around) if spans else []) for name in row}
+        others = list(names)
+        # A statement that a message has become stands where that was said.
+        aliases = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in others]) if others else []
+        names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
+        mids = sorted(names - {memory.mid for memory in touched})
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), ["j", "k"]) for mid in mids]) if mids else []
+        found = [(mid, raw, terms) for mid, (raw, terms) in zip(mids, rows, strict=True) if raw is not None and terms is not None]
+        return await asyncio.to_thread(
+            lambda: [[f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())] for mid, raw, terms in found]
+        )
+
+    async def load(self, scope: Scope, name: str) -> Receipt | None:
+        """A receipt within the caller's reach; None when there is none, or its time is over."""
+        row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
+        tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
+        if tenant != tag(scope.tenant) or until is None:
+            return None
+        covers = scope.namespaces is None or namespace in scope.namespaces
+        if not covers and spaces is not None and scope.namespaces is not None:
+            covers = scope.namespaces.issuperset(json.loads(spaces))
+        if not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
+            return None
+        return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
+
+    async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
+        """Brings back what a receipt keeps: memories, messages of sessions, and how many memories stay away; None when its time is over.
+
+        Done twice, the second time answers as the first. Raises ErasureUnderWay.
+        """
+        reply = await self._undo(
+            **outbox_keys(self._keys, DueKind.MEMORY),
+            session_due=self._keys.due(DueKind.SESSION),
+            wake=self._keys.wake,
+            receipt=self._keys.forgetting(receipt.name),
+            root=self._keys.root,
+            tombstone_seconds=_TOMBSTONE_SECONDS,
+            reach=REACH,
+            guard=guard_of(self._keys.root, scope.tenant, receipt.namespace, receipt.user_id),
+        )
+        if reply[0] == b"gone":
+            return None
+        memories, messages, left = map(int, reply[1].split())
+        return memories, messages, left
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes what is kept for undoing: with a namespace also what was forgotten in all of them, which may hold something of it."""
+        names = await self._names(scope, owner.user_id)
+        rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
+        mine = [
+            name
+            for name, namespace in zip(names, rows, strict=True)
+            if owner.namespace is None or namespace is None or namespace.decode() == owner.namespace
+        ]
+        return await self._drop(scope, owner.user_id, mine)
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Deletes what is kept for undoing and holds something of the session: an undo would bring it back."""
+        names = await self._names(scope, session.user_id)
+        space = {} if session.namespace is None else {"ns": tag(session.namespace)}
+        said = f'"session_id":{compact(session.session_id)}'
+        holder = {"fields": {"s": tag(session.session_id)} | space, "words": [said], "names": [self._keys.sid(scope.tenant, session)]}
+        return await self._drop(scope, session.user_id, names, holder)
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes what is kept for undoing and holds something of the agent, whoever asked to forget it; all receipts are looked at."""
+        space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
+        holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
+        counts: Counter[str] = Counter()
+        prefix = self._keys.forgetting("")
+        with redis_errors():
+            async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
+                name = key.decode().removeprefix(prefix)
+                user = await self._user_of(key)
+                counts += await self._drop(scope, None if user is None else user.decode(), [name], holder)
+        return counts
+
+    async def _user_of(self, receipt: bytes) -> bytes | None:
+        return (await read(self._client, lambda pipe: pipe.hget(receipt, "u")))[0]
+
+    async def _names(self, scope: Scope, user_id: str | None) -> list[str]:
+        key = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
+        return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
+
+    async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
+        """Deletes those of a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
+        receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
+        gone = [
+            await self._drop_receipt(
+                receipt=self._keys.forgetting(name),
+                receipts=receipts,
+                root=self._keys.root,
+                tenant=tag(scope.tenant),
+                name=name,
+                holder=holder,
+            )
+            for name in names
+        ]
+        return +Counter(forgettings=sum(gone))
+
+
+def _cleaned(
+    memory: LineageMemory, evidence: Mapping[bytes, bytes], records: Sequence[tuple[str, bytes | None]], clean: Clean
+) -> list[list[str]]:
+    """The fields of a memory whose evidence quotes what goes (key, field, old value, new value): pieces that came later, and `records`."""
+    fields: list[list[str]] = []
+    for name, raw in evidence.items():
+        piece = Evidence.model_validate_json(raw)
+        if (cleaned := clean(memory, piece)) != piece:
+            fields.append([f"ev:{memory.mid}", name.decode(), raw.decode(), cleaned.model_dump_json(exclude_none=True)])
+    versions = {f"h:{memory.mid}.{version.version}": version for version in memory.past}
+    for name, raw in records:
+        version = versions.get(name, memory.now)
+        if raw is None or version is None or not version.record.evidence:
+            continue
+        cleaned = [clean(memory, piece) for piece in version.record.evidence]
+        if cleaned != version.record.evidence:
+            record = version.record.model_copy(update={"evidence": cleaned})
+            source = source_of(record)
+            fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
+    return fields
+
+
+def _expect(memory: LineageMemory) -> str:
+    return "" if memory.now is None else str(memory.now.version)

@@ -1,0 +1,198 @@
+"""What a purge of a source does to one memory, by what its versions and its evidence come from (pure).
+
+A memory goes when all that it rests on comes from the source; one with other evidence loses what comes from it. One whose content was
+changed by something of the source gets the last content from before back. Where that cannot be told apart, it goes: content that may
+have come from the source is worth less than being rid of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from agent_memory.features.memories.changes.store import StoredChange
+from agent_memory.features.memories.commit import ChangeKind
+from agent_memory.features.memories.records import StoredMemory, evidence_of
+from agent_memory.features.memories.trust import TRUST, source_of
+from agent_memory.features.privacy.lineage import LineageMemory
+from agent_memory.foundation.text.normalization import is_turn
+from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
+
+Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
+"""The memories (mids) that a piece of a memory's evidence is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeVerdict:
+    """What is to be done with a memory: it goes, or some of these."""
+
+    memory: LineageMemory
+    goes: bool = False
+    matched: bool = False
+    """It is of the source itself; else it was made of what is."""
+    back: StoredMemory | None = None
+    """The version that becomes the current one again."""
+    versions: tuple[int, ...] = ()
+    """Former versions that are to be deleted, the current one among them when another comes back."""
+    fields: tuple[str, ...] = ()
+    """Late evidence that is taken away."""
+    names: tuple[str, ...] = ()
+    """Other names (mids) that came with it."""
+    record: MemoryRecord | None = None
+    """The current version without the evidence that it loses."""
+    pieces: int = 0
+    """How many pieces of evidence it loses."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.goes or self.back or self.versions or self.fields or self.record)
+
+
+def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) -> bool:
+    """Whether a memory is of the source: all conditions hold."""
+    if source.source_class is not None and source_of(record) not in source.source_class:
+        return False
+    if source.session_id is not None and record.session_id != source.session_id:
+        return False
+    if source.agent_id is not None and record.agent_id != source.agent_id:
+        return False
+    if source.import_source is not None and imported != source.import_source:
+        return False
+    conditions = (source.metadata or {}).items()
+    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in conditions)
+
+
+def _equal(value: object, condition: object) -> bool:
+    return value == condition and isinstance(value, bool) is isinstance(condition, bool)
+
+
+def cites(source: PurgeRequest, piece: Evidence) -> bool:
+    """Whether a piece of evidence says by itself that it is of the source. It knows its source class and its session, nothing else."""
+    if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
+        return False
+    if source.source_class is not None and piece.source not in source.source_class:
+        return False
+    return source.session_id is None or piece.session_id == source.session_id
+
+
+def judge(
+    source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
+) -> PurgeVerdict:
+    """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
+
+    def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
+        return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
+
+    versions = memory.versions
+    about = versions[-1].record
+    bad = {name: piece for name, piece in memory.pieces if is_poisoned(about, piece)}
+    touched, carried = _touched_versions(memory.mid, bad, tainted, changes)
+    # Evidence that came without changing the content: it says the same by itself.
+    alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
+    own = {version.version: _own_evidence(source, version.record, memory.imported, is_poisoned) for version in versions}
+    is_derived = [
+        version.version in touched or (not own[version.version] and not _stays_by(source, version.record, memory, alone))
+        for version in versions
+    ]
+    matched = any(matches(source, version.record, memory.imported) for version in versions)
+    if is_derived[0]:
+        return PurgeVerdict(memory, goes=True, matched=matched)
+    first = next((position for position, derived in enumerate(is_derived) if derived), None)
+    clean = versions[:first]
+    texts = {version.record.text for version in clean}
+    back: StoredMemory | None = None
+    gone = [
+        version
+        for version, derived in zip(versions, is_derived, strict=True)
+        if derived or (first is not None and version.record.text not in texts)
+    ]
+    if memory.now is not None and memory.now in gone:
+        back = clean[-1]
+    elif memory.now is None and memory.alias_of in tainted:
+        back = [version for version in versions if version not in gone][-1]
+    # Former versions that quote what goes; what comes back is looked at once more.
+    quoting = [
+        version
+        for version in memory.past
+        if version is not back and any(is_poisoned(version.record, piece) for piece in version.record.evidence or ())
+    ]
+    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
+    ids = tuple(sorted({version.version for version in (*gone, *quoting)}))
+    record: MemoryRecord | None = None
+    fields = tuple(bad)
+    lost = len(bad)
+    if back is None and memory.now is not None and memory.now not in gone:
+        record, moved, less = _without_source(source, memory, alone, is_poisoned)
+        fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
+        lost += less
+    return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+
+
+def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
+    """Whether a record that is not stored is of the source, or of nothing but what is."""
+    pieces = evidence_of(record)
+    cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
+    return matches(source, record, None) or all(cited)
+
+
+def _touched_versions(
+    mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
+) -> tuple[set[int], set[str]]:
+    """The versions of a memory that were made by something of the source, and the late evidence that came with a change of content."""
+    touched: set[int] = set()
+    carried: set[str] = set()
+    for change in changes:
+        if change.state != "applied" or change.kind not in (ChangeKind.UPDATE, ChangeKind.SUPERSEDE, ChangeKind.MERGE):
+            continue
+        after = [int(last) for changed_mid, _, last in change.memories if changed_mid == mid and last]
+        fields = {line[2] for line in change.lines if line[0] == "e" and line[1] == mid}
+        others = {changed_mid for changed_mid, _, _ in change.memories if changed_mid != mid}
+        if after:
+            carried |= fields
+        if not fields.isdisjoint(bad) or not others.isdisjoint(tainted):
+            touched.update(after)
+    return touched, carried
+
+
+def _own_evidence(
+    source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
+) -> list[Evidence]:
+    """What a version rests on by itself and that is not of the source; nothing when the version is."""
+    if matches(source, record, imported):
+        return []
+    return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
+
+
+def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
+    """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
+    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
+
+
+def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
+    """A statement as it is when it rests on these pieces alone: with the source and the trust of the least of them."""
+    named = [piece.source for piece in pieces if piece.source is not None]
+    least = min(named, key=lambda source_class: TRUST[source_class], default=None)
+    update: dict[str, object] = {"evidence": list(pieces)}
+    if least is not None:
+        update |= {"source_class": least, "trust": TRUST[least]}
+    if source.session_id is not None and record.session_id == source.session_id:
+        update["session_id"] = pieces[0].session_id
+    return record.model_copy(update=update)
+
+
+def _without_source(
+    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
+) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
+    """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
+
+    Its trust is not raised, unless it rests on other evidence than before.
+    """
+    assert memory.now is not None
+    record = memory.now.record
+    written = record.evidence or []
+    left = _own_evidence(source, record, memory.imported, is_poisoned)
+    if not left and not is_turn(record):
+        return _resting_on(source, record, alone), alone, max(len(written), 1)
+    lost = len(written) - len(left) if written else 0
+    return (record.model_copy(update={"evidence": left}), (), lost) if lost else (None, (), 0)

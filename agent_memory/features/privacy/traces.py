@@ -1,0 +1,217 @@
+"""What remains of a user beside sessions and memories: kept answers, orders and versions. For erasing alone.
+
+These are found by looking at all of them, which only a worker may do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.jobs.erasure_orders import Erasure
+from agent_memory.features.memories.records import StoredEvidence, StoredMemory
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import StepGroups
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.erasure_store import OWNER_FIELDS, ErasedMemory, meant_rows, selection_of
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
+from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.results import PAST
+
+_COUNT = 500
+
+
+class TraceStore:
+    """Finds and deletes what remains of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, scripts: MemoryScripts, spec: VectorSpec) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._words = memory_index_name(keys)
+        self._keys = keys
+        self._memories = memories
+        self._history = history_index_name(keys, spec)
+
+    async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
+        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since.
+
+        What cannot be read goes by its tags, and `unreadable` is told its key.
+        """
+        clause = filters.where(scope, selection_of(erasure))
+        gone, offset = 0, 0
+        while True:
+            hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
+            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
+            rows = (
+                await read(self._client, lambda pipe, names=names: [pipe.hmget(self._keys.history(name), OWNER_FIELDS) for name in names])
+                if names
+                else []
+            )
+            meant = meant_rows(scope, erasure, names, rows)
+            for version in meant:
+                if version.record is None:
+                    unreadable(f"h:{version.name}")
+            if meant:
+                await self._forget_versions(scope, meant)
+                gone, offset = gone + len(meant), 0
+            elif (offset := offset + _COUNT) >= hits.total:
+                return gone
+
+    async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
+        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went.
+
+        A memory that cannot be read keeps its evidence, and `unreadable` is told its key.
+        """
+        clause = filters.where(scope, selection_of(erasure))
+        gone = 0
+        for index in (self._words, self._history):
+            offset = 0
+            while True:
+                hits = await search(self._client, index, name_query(clause, offset, _COUNT))
+                names = [hit.mid for hit in hits.hits if "." not in hit.mid]
+                done = await self._disown(scope, erasure, names, unreadable)
+                gone += done
+                # What was worked on is not found again.
+                offset = 0 if done else offset + _COUNT
+                if offset >= hits.total:
+                    break
+        return gone
+
+    async def _disown(self, scope: Scope, erasure: Erasure, names: Sequence[str], unreadable: Callable[[str], None]) -> int:
+        try:
+            return await self._disown_all(scope, erasure, [memory for memory in await self._memories.load_by_names(scope, names) if memory])
+        except ValueError:
+            if len(names) > 1:
+                return sum([await self._disown(scope, erasure, [name], unreadable) for name in names])
+            unreadable(f"m:{names[0]}")
+            return 0
+
+    async def _disown_all(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
+        rows = (
+            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
+            if memories
+            else []
+        )
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
+        gone = 0
+        for memory, row in zip(memories, rows, strict=True):
+            if (memory.record.namespace, memory.record.user_id) != (erasure.namespace, erasure.user_id):
+                continue
+            for name, raw in row.items():
+                piece = StoredEvidence.model_validate_json(raw)
+                if piece.session_id == erasure.session_id:
+                    steps.add_group(steps.remove_evidence(memory, name.decode(), piece))
+                    gone += 1
+        if gone:
+            await steps.run_steps(self._scripts)
+        return gone
+
+    async def _forget_versions(self, scope: Scope, meant: Sequence[ErasedMemory]) -> None:
+        mids = [version.name.partition(".")[0] for version in meant]
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.exists(self._keys.memory(mid))
+                pipe.exists(self._keys.history(mid))
+
+        there = await read(self._client, build)
+        whole = [
+            version
+            for version, now, ended in zip(meant, there[::2], there[1::2], strict=True)
+            # Of what somebody else has now, only the versions go.
+            if not now and (not ended or "." not in version.name)
+        ]
+        await self.drop_memories(scope, [replace(version, version=0) for version in whole])
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                for mid, version in zip(mids, meant, strict=True):
+                    pipe.delete(self._keys.history(version.name))
+                    pipe.zrem(self._keys.ledger(mid), version.name.partition(".")[2])
+                    pipe.srem(self._keys.bare, version.name)
+                await pipe.execute()
+
+    async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
+        """Deletes memories for good, each if it still has its version (0: any); returns how many. What cannot be read goes unread."""
+        try:
+            readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
+            gone, unread = sum(await self._memories.drop_records(scope, readable)), [memory for memory in memories if memory.record is None]
+        except ValueError:  # Of one of them the evidence cannot be read, and with it where else it stands.
+            gone, unread = 0, list(memories)
+        args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
+        return gone + (sum(await self._scripts.delete_memories(args)) if args else 0)
+
+    async def forget_answers(self, name: str) -> int:
+        """Answers kept under Idempotency-Keys that name the user or agent; of any tenant, since they do not say whose they are."""
+        spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
+        gone: list[bytes] = []
+        async for key in self._each("idem:*"):
+            with redis_errors():
+                body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
+            if body is not None and any(name in body for name in spelled):
+                gone.append(key)
+        return await self._delete(gone)
+
+    async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
+        """Orders of the tenant that may name somebody, by `may_name_user` or `may_name_agent`."""
+        gone = 0
+        async for key in self._each("ord:*"):
+            with redis_errors():
+                raw: Any = await self._client.get(key)
+            body = {} if raw is None else json.loads(raw)
+            if body.get("tn") != scope.tenant or not may_name(body):
+                continue
+            name = key.decode().rpartition(":")[2]
+            with redis_errors():
+                async with self._client.pipeline(transaction=True) as pipe:
+                    pipe.delete(key)
+                    for marks in (self._keys.due, self._keys.dead):
+                        pipe.zrem(marks(DueKind.ORDER), name)
+                    for fields in (self._keys.tries, self._keys.why):
+                        pipe.hdel(fields(DueKind.ORDER), name)
+                    await pipe.execute()
+            gone += 1
+        return gone
+
+    async def forget_claims(self, scope: Scope) -> None:
+        """Which work of the tenant was claimed: until it is counted anew, the tenant may have more than its share at a time."""
+        with redis_errors():
+            await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
+
+    async def rewrite_log(self) -> None:
+        """Asks Redis to write its append-only file anew, without what was deleted. One that does not let us does so in its own time."""
+        try:
+            await self._client.bgrewriteaof()
+        except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
+            return
+
+    async def _each(self, pattern: str) -> AsyncIterator[bytes]:
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.root.replace("{", "\\{") + pattern, count=_COUNT):
+                yield key
+
+    async def _delete(self, keys: list[bytes]) -> int:
+        if not keys:
+            return 0
+        with redis_errors():
+            return int(await self._client.delete(*keys))
+
+
+def may_name_user(order: Any, user_id: str) -> bool:
+    """Whether an order, as it is kept, was given for a user, or by somebody limited to the user, or names memories or the user."""
+    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
+
+
+def may_name_agent(order: Any, agent_id: str) -> bool:
+    """Whether an order, as it is kept, names memories, or an agent in what it is about."""
+    what = order["args"].get("what") or ""
+    return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

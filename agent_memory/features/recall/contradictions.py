@@ -1,0 +1,134 @@
+"""Statements of a prompt that may contradict each other: which of them is the latest (pure).
+
+Two statements of one speaker contradict each other when they have a slot in common, when they, or clauses of them, say nearly the same
+with another number, name or negation, or when the later one says that a plan which both name was moved. What says less than half of the
+same words is about something else; where no blanks are written, pairs of characters are the words. It only looks at a handful of short
+lines, and costs as much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.lines import speaker_name
+from agent_memory.foundation.text.dates.named_times import names_time
+from agent_memory.foundation.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
+from agent_memory.foundation.text.terms import STOP_WORDS, fold
+
+# Of the words of the shorter one, so many must stand in the other; a character that is another one changes two pairs.
+_ALIKE, _ALIKE_PAIRS = 0.6, 0.5
+# What is longer says more than one thing. In characters, and in words that count, or pairs.
+_MOST_CHARS, _MOST_WORDS, _MOST_PAIRS = 160, 12, 24
+_WORDS = (
+    "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had"
+    " to of in on at for with that this there and or but as than then now still again anymore any more actually no not never don't doesn't"
+    " didn't isn't wasn't anyway new also just well ok okay btw"
+)
+_EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
+_LITTLE = frozenset(["", *_WORDS.split()])
+_CLAUSE = re.compile(r"[.!?;:,]\s+|\s[-–—]\s")
+_PLACE = r"\b(?:to|into|in|from) (?:the |my |our )?"
+# A clause of fewer words is about anything.
+_LEAST_IN_CLAUSE = 3
+
+
+_Part = tuple[frozenset[str], float]
+"""What a statement or a clause is about, without the words that all of them share, and how many of these must be in another one that is
+about the same."""
+_NONE: _Part = (frozenset(), 0.0)
+
+
+def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
+    """Return, by id, the last statement on its subject of each that a later one contradicts. Expects oldest first.
+
+    Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any
+    more, I missed cheese", "I'm vegan again, for good".
+    """
+    of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
+    # By positions: the one after another is always a later one, whatever their ids are.
+    last_of: dict[int, int] = {}
+    for position, memory in enumerate(statements):
+        (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
+        if not words and slot is None:
+            continue
+        size, moved = len(words), not _changes().isdisjoint(words)
+        before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
+        earlier: list[int] = []
+        for other, said, its_needed, its_slot in before:
+            # All pairs come by here.
+            shared = len(words & said)
+            if shared > 1:
+                least = needed if needed < its_needed else its_needed
+                alike = shared >= least or _clauses_alike(memory.text, statements[other].text)
+            else:
+                alike = shared == 1 and (size == 1 or len(said) == 1)
+            alike = alike or (moved and shared > 0 and _is_moved(words & said, memory.text, statements[other].text))
+            if alike or (slot is not None and slot == its_slot):
+                earlier.append(other)
+        before.append((position, words, needed, slot))
+        if earlier:
+            subjects = {_last_of(last_of, each) for each in earlier}
+            last_of.update(dict.fromkeys(subjects, position))
+    return {statements[each].id: statements[_last_of(last_of, each)].id for each in last_of}
+
+
+@lru_cache(maxsize=1)
+def _changes() -> frozenset[str]:
+    """What is said of plans that are moved, in any language."""
+    return frozenset().union(*(language.words("moved plans") for language in languages().values()))
+
+
+def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
+    """Whether a text that says that plans changed names a new time of what an earlier one has a time of: "They moved the dentist to the
+    15th". What somebody moves to is no plan."""
+    things = shared - _changes() - _said_often()
+    if not things or not (_tells_time(text) and _tells_time(earlier)):
+        return False
+    folded = fold(text)
+    return any(not _tells_time(thing) and re.search(_PLACE + re.escape(thing), folded) is None for thing in things)
+
+
+@lru_cache(maxsize=1)
+def _said_often() -> frozenset[str]:
+    """Words that name nothing, in any language."""
+    return frozenset(fold(word) for code in CODES for word in function_words(code)) | STOP_WORDS
+
+
+def _tells_time(text: str) -> bool:
+    return any(map(str.isdigit, text)) or names_time(text)
+
+
+def _last_of(later: Mapping[int, int], position: int) -> int:
+    """The last statement so far of what one speaks of."""
+    while position in later:
+        position = later[position]
+    return position
+
+
+def _clauses_alike(text: str, other: str) -> bool:
+    """Whether a clause of one text says nearly the same as one of the other: "They changed the pins, my pin is 2217 now"."""
+    clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
+    if len(clauses) == 1 and len(others) == 1:
+        return False
+    parts, its_parts = ([part for part in map(_part_of, said) if len(part[0]) >= _LEAST_IN_CLAUSE] for said in (clauses, others))
+    for words, needed in parts:
+        for its_words, its_needed in its_parts:
+            shared = len(words & its_words)
+            if shared > 1 and shared >= needed and shared >= its_needed:
+                return True
+    return False
+
+
+def _part_of(text: str) -> _Part:
+    if len(text) > _MOST_CHARS:
+        return _NONE
+    if not text.isascii() and BLANKLESS.search(text) is not None:
+        pairs = frozenset([one + other for one, other in pairwise([token.word for token in tokens(text)])])
+        return (pairs, _ALIKE_PAIRS * len(pairs)) if len(pairs) <= _MOST_PAIRS else _NONE
+    folded = text.lower() if text.isascii() else fold(text)
+    words = frozenset([word.strip(_EDGES) for word in folded.split()]) - _LITTLE
+    return (words, _ALIKE * len(words)) if len(words) <= _MOST_WORDS else _NONE

@@ -1,0 +1,40 @@
+"""Why a prompt did not show a memory, or a search did not return it."""
+
+from __future__ import annotations
+
+from agent_memory.features.memories.search.explain import SearchExplainer
+from agent_memory.features.recall.service import RecallService
+from agent_memory.foundation.core.errors import UnsupportedRequest
+from agent_memory.foundation.core.scope import Scope
+from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, MemoryPromptRequest, SearchRequest
+
+
+class ExplainService:
+    """Answers why."""
+
+    def __init__(self, searches: SearchExplainer, recall: RecallService) -> None:
+        self._searches = searches
+        self._recall = recall
+
+    async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
+        """What a request asks. Raises what the search or the prompt raises."""
+        if body.prompt is not None:
+            return await self.explain_prompt(scope, body.memory_id, body.prompt)
+        return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
+
+    async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
+        """Where the memory stands among those of the prompt, or what keeps it out. Raises Refused for a prompt that does not search."""
+        prompt = await self._recall.build_prompt(scope, body, explain=True)
+        if prompt.search is None or prompt.explanation is None:
+            raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+        for memory in prompt.memories:
+            if memory.id == memory_id:
+                why: HitExplanation | None = memory.values["explanation"]
+                rank = None if why is None else why.rank
+                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=why)
+        for cut in prompt.explanation.cut:
+            if cut.memory_id == memory_id:
+                return Explanation(returned=False, **cut.model_dump())
+        explained = await self._searches.explain_search(scope, memory_id, prompt.search, paged=False)
+        # Within the search's limit, and pushed out by what was said a moment ago.
+        return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained

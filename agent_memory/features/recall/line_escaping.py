@@ -1,0 +1,104 @@
+r"""The frame of a memory in a prompt, `- [date; type] text (ID: id)`, and what keeps stored text from imitating it (pure).
+
+Where a text says what begins or ends a line of memories, or heads a part of a prompt, a backslash stands in it: `(ID\: …)`, `; semantic\]`,
+`\## Long term memories …`. One more backslash each time, so that nothing is lost; all other text stays as it is. Letters and marks that
+merely look like those count as they do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory.foundation.text.prompt_marks import HASHES, UNSEEN
+
+_TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
+# Possessive runs of what is not seen, so that a match takes time in the length of the text, whatever stands there.
+_OPEN = r"(\uff08\ufe59\u207d\u208d\u2768\u276a\u27ee\u2985\ufe35"
+_COLON = r":\uff1a\ufe55\u2236\ua789\u02d0\u02f8\u05c3\ufe13\ufe30\u0589\u0703\u0704"
+_SEMICOLON = r";\uff1b\ufe54\u037e\u204f\ufe14"
+_BRACKET = r"\]\uff3d\u2046\u27e7\u3011\u3015\u2773\ufe48"
+_ID = re.compile(rf"[{_OPEN}][{UNSEEN}]*+([^{UNSEEN}])[{UNSEEN}]*+([^{UNSEEN}])[{UNSEEN}\\]*+(?=[{_COLON}])")
+_TYPE = re.compile(rf"[{_SEMICOLON}]([^{_SEMICOLON}{_BRACKET}]*+)(?=[{_BRACKET}])")
+_HEADS = "A summary of the conversation|Long term memories|From memory:"
+_HEAD = re.compile(rf"(?=[{HASHES}]{{2}}[{UNSEEN}]*+(?:{_HEADS}))", re.IGNORECASE)
+_FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}{HASHES}]")
+_INVISIBLE = re.compile(rf"[{UNSEEN}]+")
+# Letters of other alphabets that look like those of the frame's words, beside what is one of them in another style (NFKC).
+_LOOKS_LIKE = str.maketrans(
+    "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",
+    "aeopcdiljshxyrtmnuuliiiiilaeopcgaadegimnoprtuslcddll",
+)
+_LONG = 32
+_EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
+
+
+def escape_frames(text: str) -> str:
+    """A text without control characters that imitates no frame; the same where it does not."""
+    text = plain_text(text)
+    positions = _escape_positions(text)
+    if not positions:
+        return text
+    return "\\".join(text[start:end] for start, end in pairwise([0, *positions, len(text)]))
+
+
+# Turn after turn a prompt shows nearly the same memories.
+@lru_cache(maxsize=2048)
+def one_line(text: str) -> str:
+    """A text on one line, in which no frame begins or ends."""
+    return escape_frames(" ".join(plain_text(text).split()))
+
+
+def shown_id(memory_id: str) -> str:
+    """An id as it stands in a frame; as a string of JSON in ASCII where it could be read as the end of the frame, or is not to be seen."""
+    if memory_id.isascii() and memory_id.replace("-", "").isalnum():
+        return memory_id
+    plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'
+    if plain and _balanced(memory_id) and not _escape_positions(memory_id):
+        return memory_id
+    return re.sub(r"[()\[\]:;#]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(memory_id))
+
+
+def _escape_positions(text: str) -> list[int]:
+    """Where a backslash belongs, in order."""
+    # A pattern of many characters takes ten times as long as a look for the only one that could begin a match in ASCII.
+    plain, positions = text.isascii(), list[int]()
+    if not plain and _FRAMES.search(text) is None:
+        return positions
+    if not plain or "(" in text:
+        positions += [match.end() for match in _ID.finditer(text) if _is_id(match[1], match[2])]
+    if not plain or ";" in text:
+        positions += [match.end() for match in _TYPE.finditer(text) if _skeleton(match[1].rstrip("\\")) in _TYPES]
+    if not plain or "#" in text:
+        positions += [match.start() for match in _HEAD.finditer(text)]
+    return sorted(positions)
+
+
+def _is_id(first: str, second: str) -> bool:
+    if _skeleton(second) != "d":
+        return False
+    # Before a small d, these are what they are: "(1d: rain)".
+    return _skeleton(first) == "i" or (first in _EASILY_I and second != "d")
+
+
+def _skeleton(text: str) -> str:
+    """What a short text looks like, in small Latin letters; a long one looks like none of the frame's words."""
+    visible = _INVISIBLE.sub("", text)
+    if len(visible) > _LONG:
+        return ""
+    if not visible.isascii():
+        visible = "".join(letter for letter in unicodedata.normalize("NFKD", visible) if not unicodedata.combining(letter))
+    return visible.translate(_LOOKS_LIKE).casefold().translate(_LOOKS_LIKE)
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for mark in text:
+        depth += (mark == "(") - (mark == ")")
+        if depth < 0:
+            return False
+    return depth == 0

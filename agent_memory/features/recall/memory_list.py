@@ -1,0 +1,231 @@
+"""What of the memories that a search brought a prompt shows, and in which order: facts first, then what was said (pure).
+
+Facts are in the order of the search, what was said in that of time, the clearly relevant first. Each kind has a half of the places and of
+the tokens; what one does not need is the other's. What corrects a statement, or is shown only for it, stands indented under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent_memory.features.memories.search.near_duplicates import DuplicateFilter
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.contradictions import corrections_of
+from agent_memory.features.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
+from agent_memory.foundation.text.languages.questions import asks_for_questions
+from agent_memory.foundation.text.normalization import QUESTION
+from agent_memory.foundation.text.passages.splitting import beginning
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
+from agent_memory_client.models import Cut
+
+# A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
+_MOST_CITED = 4
+# A message that is so many times as long as the facts that rest on it says more than they do.
+_SAYS_MORE = 4
+
+# What has this share of the best relevance is clearly relevant, too; of a handful everything is.
+_CLEAR_SHARE, _HANDFUL = 0.25, 5
+# Room for less than this shows nothing that could be understood, in tokens.
+_LEAST_PASSAGE = 64
+# Few texts have more tokens than that: English has four bytes a token, Chinese three.
+_BYTES_PER_TOKEN = 3
+
+MessageName = tuple[str | None, str | None, str | None, str]
+"""A message: namespace, user, session and id."""
+
+
+@dataclass(slots=True)
+class MemoryList:
+    """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask, `passages` what
+    is shown of those that are too long, by their ids."""
+
+    facts: Sequence[ShownMemory] = ()
+    statements: Sequence[ShownMemory] = ()
+    asked: frozenset[str] = frozenset()
+    passages: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def memories(self) -> list[ShownMemory]:
+        """All of them."""
+        return [*self.facts, *self.statements]
+
+    def fact_lines(self, style: LineStyle) -> list[str]:
+        """A line of each fact, the most relevant first."""
+        return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
+
+    def statement_lines(self, style: LineStyle) -> list[str]:
+        """A line of each statement, oldest first, the clearly relevant before others, what belongs to it below it; then questions."""
+        dated = {memory.id: line_date(memory) for memory in self.statements}
+        oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
+        stated = [memory for memory in oldest_first if memory.id not in self.asked]
+        last = corrections_of(stated) if len(stated) > 1 else {}
+        latest = frozenset(last.values())
+        lines: list[str] = []
+        for group in _groups(stated, last):
+            for place, memory in enumerate(group):
+                passage = self.passages.get(memory.id)
+                line = memory_line(memory, style, dated[memory.id], latest=memory.id in latest, passage=passage)
+                lines.append(f"  {line}" if place else line)
+        asked = [memory for memory in oldest_first if memory.id in self.asked]
+        return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in asked)]
+
+    def text(self, style: LineStyle) -> str:
+        """All lines, with the note that they are quotations, as the contract's one message has them."""
+        lines = [*self.fact_lines(style), *self.statement_lines(style)]
+        return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
+
+    def parts(self, style: LineStyle) -> list[str]:
+        """The lines as sections with headings of their own, with the note behind the last; none for no memories."""
+        kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
+        parts = [head + "\n".join(lines) for head, lines in kinds if lines]
+        return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
+
+    def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
+        """The list without some of them."""
+        facts = [memory for memory in self.facts if not hidden(memory)]
+        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.asked, self.passages)
+
+    def notices(self) -> list[str]:
+        """Which memories are shown in part."""
+        return [
+            f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
+            for memory in self.memories
+            if memory.id in self.passages
+        ]
+
+
+@dataclass(slots=True)
+class MemorySelection:
+    """Chooses among memories, best first: within `limit` places and `budget` tokens, `line_tokens` of them around each text; none that
+    repeats another (if `distinct`)."""
+
+    count: Callable[[str], int]
+    query: str
+    limit: int
+    budget: int
+    distinct: bool
+    line_tokens: int = LINE_TOKENS
+    cut: list[Cut] = field(default_factory=list[Cut])
+    passages: dict[str, str] = field(default_factory=dict[str, str])
+    _left: int = 0
+    _wanted: int = 0
+    _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
+
+    def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
+        """The memories to show; `cut` then says of the others why not, but for those beyond the limit."""
+        beside = [memory for memory in memories if memory.beside is not None]
+        memories = [memory for memory in memories if memory.beside is None] if beside else memories
+        facts = [memory for memory in memories if not memory.is_message]
+        asked = frozenset([memory.id for memory in memories if memory.is_message and only_asks(memory)])
+        statements = [memory for memory in memories if memory.is_message]
+        if asked and not asks_for_questions(self.query):
+            self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in asked]
+            statements = [memory for memory in statements if memory.id not in asked]
+        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
+        counted = sum([len(memory.text.encode()) + self.line_tokens for memory in memories]) > self.budget
+        self._left = self.budget // 2 if counted and statements else self.budget
+        places = max((self.limit + 1) // 2, self.limit - len(statements))
+        shown, beyond = self._fit(facts, places, counted=counted)
+        self._left += self.budget - self.budget // 2 if counted and statements else 0
+        said, over = self._fit(self._beside_facts(statements, shown), self.limit - len(shown), counted=counted)
+        if beyond and len(shown) + len(said) < self.limit:
+            more, beyond = self._fit(beyond, self.limit - len(shown) - len(said), counted=counted)
+            shown += more
+        if beside:
+            there = {memory.mid for memory in said}
+            said += self._fit([memory for memory in beside if memory.beside in there], len(beside), counted=True)[0]
+        for memory in (*beyond, *over):
+            self._wanted += (cost := self._cost(memory))
+            if cost > self._left:
+                self.cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._wanted, tokens_available=self.budget))
+        return MemoryList(shown, said, asked, self.passages)
+
+    def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
+        """Those that fit, and those that fitted if there were more tokens or places."""
+        taken: list[ShownMemory] = []
+        beyond: list[ShownMemory] = []
+        for memory in memories:
+            passage = _passage_of(memory) if counted and len(taken) < places else None
+            cost = self._cost(memory if passage is None else passage) if counted else 0
+            if cost > self._left and passage is not None and (room := self._left - self.line_tokens) >= _LEAST_PASSAGE:
+                passage = _beginning_of(passage, room * _BYTES_PER_TOKEN)
+                cost = self._cost(passage)
+            if cost > self._left or len(taken) >= places:
+                beyond.append(memory)
+            elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
+                self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
+            else:
+                self._wanted += cost
+                self._left -= cost
+                taken.append(memory)
+                if passage is not None:
+                    self.passages[memory.id] = passage
+        return taken, beyond
+
+    def _cost(self, shown: ShownMemory | str) -> int:
+        return self.count(shown if isinstance(shown, str) else shown.text) + self.line_tokens
+
+    def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+        """What was said without the messages that the facts rest on."""
+        resting: dict[MessageName, list[ShownMemory]] = {}
+        for fact in facts:
+            names = cited_messages(fact)
+            for name in names if len(names) <= _MOST_CITED else ():
+                resting.setdefault(name, []).append(fact)
+        if not resting:
+            return statements
+        kept: list[ShownMemory] = []
+        for memory in statements:
+            names = cited_messages(memory)
+            over = resting.get(names[0], ()) if len(names) == 1 else ()
+            if over and len(memory.text) <= _SAYS_MORE * sum(len(fact.text) for fact in over):
+                self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=over[0].id))
+            else:
+                kept.append(memory)
+        return kept
+
+
+def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
+    """Statements (oldest first) with what corrects them or is shown for them; the clearly relevant first, each kind by its newest."""
+    by_mid = {memory.mid: memory for memory in statements}
+    groups: dict[str, list[ShownMemory]] = {}
+    for memory in reversed(statements):
+        hit = memory if memory.beside is None else by_mid.get(memory.beside, memory)
+        groups.setdefault(last.get(hit.id, hit.id), []).append(memory)
+    newest_last = [group[::-1] for group in reversed(groups.values())]
+    clear = _CLEAR_SHARE * max(map(_relevance, statements), default=0.0) if len(statements) > _HANDFUL else 0.0
+    return sorted(newest_last, key=lambda group: max(map(_relevance, group)) < clear)
+
+
+def _relevance(memory: ShownMemory) -> float:
+    return memory.values.get("relevance") or 0.0
+
+
+def cited_messages(memory: ShownMemory) -> list[MessageName]:
+    """The messages that a memory was made of."""
+    session = memory.values["session_id"]
+    if session is None:
+        return []
+    return [(memory.namespace, memory.user_id, session, message) for message in memory.values["extracted_from"] or ()]
+
+
+def _passage_of(memory: ShownMemory) -> str | None:
+    """What is shown of a long memory where not all memories fit as a whole: the passage that was found, else the first; None for a short
+    one."""
+    found = memory.values.get("passage")
+    passage = beginning(memory.text) if found is None else found["text"]
+    if len(passage) == len(memory.text):
+        return None
+    start = 0 if found is None else found["start"]
+    return f"{'…' if start else ''}{passage.strip()}{'…' if start + len(passage) < len(memory.text) else ''}"
+
+
+def _beginning_of(passage: str, most: int) -> str:
+    """So many bytes of a passage that is too long even by itself."""
+    return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
+
+
+def only_asks(memory: ShownMemory) -> bool:
+    """Whether a message is a question of the user's and states nothing."""
+    return QUESTION in memory.values["metadata"]

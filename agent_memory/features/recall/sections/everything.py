@@ -1,0 +1,85 @@
+"""What a prompt lists for a question about everything ("What do you know about me?"): what is known now, the most durable first.
+
+The nearest vectors of such a question say nothing: it shares its words with no memory. So the index is asked for lists: of facts, of events
+and procedures, of what the user stated, and of that what says a name or has a word of what lasts (home, family, work, health, likes; the
+languages' files say which); the newest of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_memory.features.memories.search.pages import PageReader
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import Ranking
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.recall.lines import line_date
+from agent_memory.features.recall.sections.memory_content import MemoriesContent
+from agent_memory.features.recall.superseded_messages import no_longer_true_since
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SessionMessages
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.results import parse_listed
+from agent_memory.foundation.storage.search.syntax import having
+from agent_memory.foundation.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
+
+_NAME_SLOT = ".name"
+# Of each kind so many are read, times the places of the prompt.
+_ROOM = 2
+# As many lists are apart; what is in those behind them is in these, too.
+_KINDS = 3
+_TYPES = ("semantic", "procedural", "episodic")
+
+
+@dataclass(frozen=True, slots=True)
+class EverythingReads:
+    """Lists the memories of a query's users and namespaces; `most` tokens of them are shown."""
+
+    ask: PromptAsk
+    query: SearchQuery
+    store: MemoryStore
+    pages: PageReader
+    counter: TokenCounter
+    most: int
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """Puts the lists on the prompt's pipeline; returns how many replies they give."""
+        current = self.query.clause
+        stated = filters.statements(current)
+        lasting = [having(stated, terms) for terms in (name_terms(), lasting_terms())]
+        clauses = (filters.of_type(current, "semantic"), filters.further_facts(current), stated, *lasting)
+        for clause in clauses:
+            self.store.queue_newest(pipe, clause, 0, _ROOM * self.query.request.limit)
+        return len(clauses)
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
+        """The memories of these replies: facts that last before what happened, and both before what was said."""
+        pages = [parse_listed(reply) for reply in replies]
+        scored = [(0.0, mid) for mid in dict.fromkeys(row.mid for page in pages for row in page.rows)]
+        ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)
+        memories = await self.pages.read_ranked(self.ask.scope, self.query, ranking, scored) if scored else []
+        memories.sort(key=_durability)
+        return MemoriesContent.of(self.ask, self.query, ranking, memories, (), self.counter, self.most, None)
+
+
+def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
+    """The most durable first: facts, pinned ones, by type; then what still holds, the name, what lasts, was said often, and lately."""
+    kind = memory.memory_type
+    rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)
+    ended = no_longer_true_since(memory) is not None
+    names = (memory.values.get("slot") or "").endswith(_NAME_SLOT) or says_name(memory.text)
+    lasts = names or is_lasting(memory.text)
+    return (
+        memory.is_message,
+        not memory.values.get("pinned"),
+        rank,
+        ended,
+        not names,
+        not lasts,
+        -memory.times_said,
+        -line_date(memory).timestamp(),
+    )

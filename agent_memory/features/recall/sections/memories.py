@@ -1,0 +1,280 @@
+"""The long-term memories that fit a prompt's query, and before them what its user said a moment ago in other sessions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.search.pages import PageReader
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import (
+    NEAR_SHARE,
+    Ranking,
+    filters_content,
+    least_relevance,
+    names_days,
+    names_time_alone,
+)
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.recall.corrections import with_corrections
+from agent_memory.features.recall.later_mentions import named_things, with_mentions, with_what_names_the_same
+from agent_memory.features.recall.memory_list import cited_messages
+from agent_memory.features.recall.sections.everything import EverythingReads
+from agent_memory.features.recall.sections.memory_content import MemoriesContent
+from agent_memory.features.sessions.recent import RecentMessages, RecentQuery
+from agent_memory.foundation.core.clock import as_in_zone, zone_of
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.text.dates.named_times import mentions, moments
+from agent_memory.foundation.text.languages.filler import has_content, holds_literal, literal_words
+from agent_memory.foundation.text.languages.questions import is_about_everything
+from agent_memory.foundation.text.stemming.foreign import language_of
+from agent_memory.foundation.text.terms import content_of, terms
+from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
+
+# Two texts of a word or two are near each other because both are short: of 1,960 pairs of a word ("quasar") and a phrase that has nothing
+# to do with it ("A squeaky one.", "A rusty saw.") 34 to 57 % had a similarity of 0.2 or more, and 4 to 8 % one of 0.3; of pairs with the
+# messages of LoCoMo 0.2 to 1.7 % and at most 0.1 %. Of 108 phrases that answer ("pets": "Two grey cats.") 94 to 100 % had 0.2, and 79 to
+# 93 % had 0.3. (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
+_SHORT_PHRASE = 2
+_PHRASE_FACTOR = 1.5
+
+
+class MemoriesSection:
+    """Searches in long-term memory for a prompt."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        search: SearchService,
+        pages: PageReader,
+        store: MemoryStore,
+        recent: RecentMessages,
+        counter: TokenCounter,
+    ) -> None:
+        self._settings = settings.search
+        self._latin_only = settings.models.embeds_latin_only
+        self._search = search
+        self._pages = pages
+        self._store = store
+        self._recent = recent
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> SectionReads | None:
+        """The search of a prompt, prepared for its round trip; None when it asks for none. Raises what the search raises."""
+        request = self._search_request(ask)
+        if request is None:
+            return None
+        text = request.text or ""
+        if is_about_everything(text):
+            listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
+            return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
+        if text.strip() and not has_content(text) and not literal_words(text):
+            # Thanks, a sigh: whatever is nearest to it would be noise.
+            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
+        query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
+        return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
+
+    def queue_memories(self, pipe: Pipe, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None) -> int:
+        """Puts the search, and the read of what the user said in other sessions, on a pipeline; returns how many replies they give."""
+        count = 0 if recent is None else self._recent.queue_recent(pipe, recent, but=ask.session)
+        return count + (0 if query.empty else self._search.queue_query(pipe, query))
+
+    async def load_memories(
+        self, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None, replies: Sequence[Any], session: SessionMessages | None
+    ) -> MemoriesContent:
+        """The memories of these replies, best first, without those of the session's newest messages, which are shown in any case.
+
+        What was said elsewhere and is no memory yet comes first: the index cannot rank it.
+        """
+        elsewhere: list[ShownMemory] = []
+        if recent is not None:
+            first, *replies = replies
+            elsewhere = self._recent.find_recent(recent, first, None if session is None else session.ref)
+        ranking = await self._search.rank_replies(ask.scope, query, replies)
+        newest: set[str] = set()
+        if session is not None:
+            ids = session.ids[-query.request.limit :]
+            newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
+        cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
+        page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page = holding_literals(query, page)
+        page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
+        page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
+        page = await self._with_later_mentions(ask.scope, query, page, newest)
+        if further:
+            said = [memory for memory in further if memory.is_message]
+            if least_relevance(query) is None:
+                page = with_what_names_the_same(page, said)
+            page = with_corrections(page, said)
+            page = [*page, *resting_on(page, [memory for memory in further if not memory.is_message])]
+        count_reading = None if ask.explain else self._search.count_reading
+        most = self._settings.prompt_memory_tokens
+        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
+
+    async def _with_later_mentions(
+        self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
+    ) -> Sequence[ShownMemory]:
+        """The page with what was said later of the things that it names by name and number, which few pages do: for these it costs a round
+        trip of its own. Who asks for a time gets what is of that time."""
+        things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
+        if not things:
+            return page
+        wanted = [(thing.referent.wording, thing.since) for thing in things]
+        said = await self._pages.read_said_since(scope, query, wanted)
+        others = [[memory for memory in memories if memory.mid not in newest] for memories in said]
+        return with_mentions(page, zip(things, others, strict=True))
+
+    async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
+        """Those of the first of the ranking that are passed over for the session's messages, which show them."""
+        hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
+        cards = await self._pages.read_ranked(scope, query, ranking, hits)
+        return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
+
+    def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
+        """The search of a prompt: for the query, within the session's user and namespace unless the search names its own.
+
+        In the prompt of a session without a user stands nobody's memory: only what has no user, either.
+        """
+        body, session = ask.body, ask.session
+        wanted = body.long_term_search
+        if wanted is None or wanted is False:
+            return None
+        request = SearchRequest(timezone=body.timezone) if wanted is True else wanted
+        # What is in quarantine is shown to no model, whoever asks.
+        update: dict[str, Any] = {"text": body.query, "quarantined": False}
+        if "limit" not in request.model_fields_set:
+            update["limit"] = self._settings.prompt_memories
+        if ask.explain:
+            update["explain"] = True
+        user, namespace = (body.user_id, body.namespace) if session is None else (session.user_id, session.namespace)
+        if request.user_id is None and not (request.filter is not None and _names_user(request.filter)):
+            if user:
+                update["user_id"] = UserId(eq=user)
+            elif session is not None and ask.scope.users is None and not self._settings.prompt_all_users:
+                update["user_id"] = UserId(exists=False)
+        if request.namespace is None and namespace:
+            update["namespace"] = Namespace(eq=namespace)
+        return request.model_copy(update=update)
+
+
+def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
+    """Those of some facts that were made of messages on a page: a fact stands for its message, also where only the message, with the turns
+    around it, is near what is asked."""
+    said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
+    return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
+
+
+def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Of the memories of a query that has nothing but names such as "C++", signs or single letters, those in which one of these stands."""
+    text = query.request.text or ""
+    if has_content(text):
+        return page
+    literals = literal_words(text)
+    return [memory for memory in page if any(holds_literal(memory.text, literal) for literal in literals)]
+
+
+def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
+    """The memories of a query of one word without what was said in a word or two, where that neither shares the word nor is at least so
+    near: between texts so short a likeness says little. All of them where the caller's own filter has left nothing else."""
+    if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
+        return page
+    near = ranking.similarities.get
+    kept = [
+        memory
+        for memory in page
+        if memory.mid in ranking.sharing_words
+        or near(memory.mid, 0.0) >= least
+        or not memory.is_message
+        or len(content_of(memory.text)) > _SHORT_PHRASE
+    ]
+    return kept if kept or not filters_content(query.request) else page
+
+
+def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
+    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
+    only the turns around them, or are near enough, or happen or name a day in that time. All of them where that is none, or where the
+    query asks for nothing else.
+
+    To a model that knows `english_only` all sentences of another language are near each other.
+    """
+    if ranking.similarities is None or not names_days(query):
+        return page
+    subject = frozenset(query.words.subject)
+    unknown = query.meaning is not None and query.meaning.unknown_script
+    unknown = unknown or (english_only and language_of(query.request.text or "") is not None)
+    least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
+    near = ranking.similarities.get
+    about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
+    if not about:
+        return page
+    kept = {memory.mid for memory in about}
+    return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
+
+
+def of_the_time(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Of the memories of a query that asks for a time of a month at most and for nothing else, those that happen or name a day in it, or
+    that were said then; all of them where that is none."""
+    if not names_time_alone(query):
+        return page
+    return [memory for memory in page if _happens_in(query, memory) or _said_in(query, memory)] or page
+
+
+def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
+    """Whether a memory was made, or said again, in the time that a query names."""
+    if query.span is None:
+        return False
+    days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
+    return any(query.span.start <= day < query.span.end for day in days)
+
+
+def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
+    """Whether a memory has a date of its own in the time that a query names, or names a day that may lie in it."""
+    if query.span is None:
+        return False
+    start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
+    date = memory.event_date
+    # An event is stored with a time, or as a day.
+    if date is not None and start <= as_in_zone(date, zone) < end:
+        return True
+    said = (memory.last_said_at or memory.created_at).astimezone(zone).date()
+    # What is not certain filters nothing.
+    possible = (moments(each, zone) for mention in mentions(memory.text, said) for each in mention.possible)
+    return any(start < until and begin < end for begin, until in possible)
+
+
+def searches(body: MemoryPromptRequest) -> bool:
+    """Whether a prompt asks for long-term memories."""
+    return body.long_term_search is not None and body.long_term_search is not False
+
+
+def _names_user(condition: Condition) -> bool:
+    """Whether joined conditions say whose memories are meant."""
+    joined = [*(condition.and_ or ()), *(condition.or_ or ()), *((condition.not_,) if condition.not_ else ())]
+    return condition.user_id is not None or any(map(_names_user, joined))
+
+
+@dataclass(slots=True)
+class MemoryReads:
+    """What the section reads for one prompt."""
+
+    section: MemoriesSection
+    ask: PromptAsk
+    query: SearchQuery
+    recent: RecentQuery | None
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """Puts its reads on the prompt's pipeline; returns how many replies they give."""
+        return self.section.queue_memories(pipe, self.ask, self.query, self.recent)
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
+        """The memories of these replies."""
+        return await self.section.load_memories(self.ask, self.query, self.recent, replies, session)

@@ -1,0 +1,122 @@
+"""The memories of a prompt: cut to their tokens, and written as the prompt shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from functools import partial
+
+from agent_memory.features.memories.search.pages import explain_answer
+from agent_memory.features.memories.search.query import SearchQuery
+from agent_memory.features.memories.search.ranking import Ranking
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.lines import ID_TOKENS, LINE_TOKENS, LineStyle
+from agent_memory.features.recall.memory_list import MemoryList, MemorySelection
+from agent_memory.features.recall.prompt import text_message
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.prompt_marks import MEMORIES_HEAD
+from agent_memory_client.models import Cut
+
+_AROUND_TOKENS = 40
+"""The heading, and the note below the memories."""
+
+CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
+
+
+@dataclass(slots=True)
+class MemoriesContent:
+    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
+    `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
+    tokens for what stands around them. `follows_tokens`: the request names the tokens, of which they have their share, however many.
+    Days are those of `zone`."""
+
+    query: SearchQuery
+    ranking: Ranking
+    cards: Sequence[ShownMemory]
+    cut: Sequence[Cut]
+    counter: TokenCounter
+    most: int
+    count_reading: CountReading | None
+    ids: bool = True
+    formatted: bool = False
+    alone: bool = False
+    follows_tokens: bool = False
+    zone: tzinfo = UTC
+
+    @classmethod
+    def of(
+        cls,
+        ask: PromptAsk,
+        query: SearchQuery,
+        ranking: Ranking,
+        cards: Sequence[ShownMemory],
+        cut: Sequence[Cut],
+        counter: TokenCounter,
+        most: int,
+        count_reading: CountReading | None,
+    ) -> MemoriesContent:
+        """As its request wants them shown."""
+        body = ask.body
+        shown_as = (body.include_ids, body.format is not None, body.session is None, ask.names_tokens, ask.zone)
+        return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
+
+    def fit_section(self, tokens: int | None) -> FittedMemories:
+        """The best memories that fit, without those that say the same as one before."""
+        around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
+        budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
+        if not self.follows_tokens:
+            budget = min(budget, self.most)
+        # What is longer than twice the budget is shown by no prompt: how much longer it is nobody asks.
+        count = partial(self.counter.count, enough=2 * budget)
+        distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
+        selection = MemorySelection(count, request.text or "", request.limit, budget, distinct, line)
+        listed = selection.select(self.cards)
+        return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
+
+
+@dataclass(slots=True)
+class FittedMemories:
+    """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
+
+    content: MemoriesContent
+    listed: MemoryList
+    cut: Sequence[Cut]
+    budget: int
+
+    def count_tokens(self) -> int:
+        """How many tokens the list takes, before it is known which of the memories the session's messages show."""
+        if self.content.formatted and not self.listed.memories:
+            return 0
+        return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
+        content, request = self.content, self.content.query.request
+        listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
+        cards = listed.memories
+        why = None
+        if request.explain:
+            ids = {card.id for card in cards}
+            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.listed.memories if card.id not in ids]
+            why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
+            why.memory_tokens = self.budget
+            why.messages_left_out = None if shown is None else shown.left_out
+        if content.count_reading is not None:
+            content.count_reading(content.query, cards)
+        style, notices = self._style(), [*content.query.notices, *content.ranking.notices, *listed.notices()]
+        if content.formatted:
+            return SectionText((), listed.parts(style), cards, notices, why, request)
+        return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
+
+    def _style(self) -> LineStyle:
+        return LineStyle.of_search(self.content.query.request, self.content.zone, ids=self.content.ids)
+
+
+def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
+    """Whether a memory is that of messages which the prompt shows, or a fact made of these."""
+    ref, cited = shown.ref, memory.values["extracted_from"]
+    if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
+        return False
+    return set(shown.ids).issuperset(cited)

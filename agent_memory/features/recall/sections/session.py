@@ -1,0 +1,178 @@
+"""The session in a prompt: its summary, and its last messages that fit. One read brings both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agent_memory.features.recall.line_escaping import escape_frames
+from agent_memory.features.recall.prompt import text_message
+from agent_memory.features.sessions.codec import PromptTurn, SessionTurns
+from agent_memory.features.sessions.service import fitting
+from agent_memory.features.sessions.store import SessionStore, TokenWindow
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.catalog import context_window
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory.foundation.text.prompt_marks import SUMMARY_HEAD
+from agent_memory_client.models import MemoryPromptRequest
+
+
+class SessionSection:
+    """Reads the session of a prompt; other sections depend on which it is, so it is loaded before them."""
+
+    def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter) -> None:
+        self._settings = settings
+        self._store = store
+        self._counter = counter
+
+    def queue_session(self, pipe: Pipe, ask: PromptAsk) -> int:
+        """Puts the session's reads on the prompt's pipeline; returns how many replies they give."""
+        if ask.session is None:
+            return 0
+        self._store.queue_turns(pipe, ask.scope, ask.session, self._read_window(ask.body))
+        return 2
+
+    async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
+        """The session of these replies, or the only one of its id; nothing where there is none."""
+        turns: SessionTurns | None = None
+        if (ref := ask.session) is not None:
+            window = self._read_window(ask.body)
+            turns = self._store.parse_turns(ask.scope, replies)
+            if turns is not None and turns.parted:
+                turns = await self._store.turns(ask.scope, ref, window)
+            if turns is None:
+                refs = await self._store.find(ask.scope, ref.session_id, ref.namespace, ref.user_id)
+                turns = await self._store.turns(ask.scope, refs[0], window) if len(refs) == 1 else None
+        summary = SummaryContent(turns.context or "" if turns is not None else "", self._counter)
+        return SessionContent(turns, summary, WindowContent(turns, self._named_window(ask.body)))
+
+    def _named_window(self, body: MemoryPromptRequest) -> int | None:
+        """The window that a prompt names for its model, if it names one."""
+        session = body.session
+        if session is None or not (session.model_name or session.context_window_max):
+            return None
+        return session.context_window_max or context_window(session.model_name, self._settings.models)
+
+    def _read_window(self, body: MemoryPromptRequest) -> TokenWindow:
+        """How much of a session is read: no more than the prompt can show."""
+        limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
+        overhead = 0 if body.max_tokens is None else PER_MESSAGE
+        return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)
+
+
+@dataclass(slots=True)
+class SessionContent:
+    """A session as it was read, and the two parts of a prompt that are made of it."""
+
+    turns: SessionTurns | None
+    summary: SummaryContent
+    window: WindowContent
+
+    @property
+    def messages(self) -> SessionMessages | None:
+        """The messages that were read; None without a session."""
+        turns = self.turns
+        return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
+
+
+@dataclass(slots=True)
+class SummaryContent:
+    """The summary of the session; "" for none."""
+
+    text: str
+    counter: TokenCounter
+
+    def fit_section(self, tokens: int | None) -> FittedSummary:
+        """The summary, cut to so many tokens."""
+        if not self.text or tokens is None or self.counter.count(self.text) <= tokens:
+            return FittedSummary(self.text, self.counter)
+        return FittedSummary(self.counter.truncate(self.text, tokens), self.counter)
+
+
+@dataclass(slots=True)
+class FittedSummary:
+    """The summary as the prompt shows it."""
+
+    text: str
+    counter: TokenCounter
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        return self.counter.count(self.text) + PER_MESSAGE if self.text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or none."""
+        if not self.text:
+            return SectionText()
+        text = SUMMARY_HEAD + escape_frames(self.text)
+        return SectionText([text_message("system", text)], [text])
+
+
+@dataclass(slots=True)
+class WindowContent:
+    """The last messages of the session, as they were read for the window of its model."""
+
+    turns: SessionTurns | None
+    named_window: int | None
+
+    def count_tokens(self) -> int:
+        """How many tokens all of them take, those beyond the model's window left out."""
+        tokens = FittedWindow(self.turns, () if self.turns is None else self.turns.messages).count_tokens()
+        return tokens if self.named_window is None else min(tokens, self.named_window)
+
+    def fit_section(self, tokens: int | None) -> FittedWindow:
+        """The last messages that fit into the window, and into so many tokens; the newest in any case."""
+        if self.turns is None:
+            return FittedWindow(None, ())
+        if tokens is None:
+            return FittedWindow(self.turns, self.turns.messages)
+        window = tokens if self.named_window is None else min(self.named_window, tokens)
+        return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
+
+
+@dataclass(slots=True)
+class FittedWindow:
+    """The messages that the prompt shows."""
+
+    turns: SessionTurns | None
+    messages: Sequence[PromptTurn]
+
+    @property
+    def shown(self) -> SessionMessages | None:
+        """Which they are; None without a session."""
+        turns = self.turns
+        if turns is None:
+            return None
+        return SessionMessages(turns.ref, [turn.id for turn in self.messages], turns.total - len(self.messages))
+
+    def count_tokens(self) -> int:
+        """How many tokens they take."""
+        return sum(turn.tokens + PER_MESSAGE for turn in self.messages)
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """The messages."""
+        return SectionText([turn_message(turn) for turn in self.messages])
+
+
+def turn_message(turn: PromptTurn) -> dict[str, Any]:
+    """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
+    message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
+    if turn.role not in ("user", "assistant"):
+        message["original_role"] = turn.role
+    if (beside := turn.beside) is not None:
+        if "p" in beside:
+            message["content_parts"] = [_plain_part(part) for part in beside["p"]]
+        if "n" in beside:
+            message["no_content"] = beside["n"]
+        message = {**beside.get("f", {}), **message}
+    return message
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, dict) and isinstance(text := cast("dict[str, Any]", part).get("text"), str):
+        return {**part, "text": plain_text(text)}
+    return part

@@ -1,0 +1,290 @@
+"""The memory prompt: sections under one token budget, read in one round trip and assembled into messages ready for a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from agent_memory.features.extraction.rule_store import RuleStore, parse_zone
+from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
+from agent_memory.features.recall.line_escaping import escape_frames
+from agent_memory.features.recall.prompt import Prompt, text_message
+from agent_memory.features.recall.sections.memories import searches
+from agent_memory.features.recall.sections.memory_content import MemoriesContent
+from agent_memory.features.recall.sections.session import SessionContent, SessionSection
+from agent_memory.features.recall.token_budget import (
+    ALWAYS_SHARE,
+    DEFAULT_FORMAT_TOKENS,
+    RECALLED_SHARE,
+    SUMMARY_SHARE,
+    TokenBudget,
+)
+from agent_memory.features.sessions.strategies import check_zone
+from agent_memory.foundation.api.principals import permit_agent, reader_of, session_of
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
+from agent_memory.foundation.core.prompt_sections import (
+    PER_MESSAGE,
+    AnnouncedSection,
+    FittedSection,
+    PromptAsk,
+    PromptSection,
+    Reader,
+    SectionContent,
+    SectionKind,
+    SectionReads,
+    SectionText,
+    SessionMessages,
+)
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.connection import Pipe, PipelineReader
+from agent_memory.foundation.storage.search.filters import only_value
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
+
+
+class _Sections(NamedTuple):
+    """The sections of all prompts: what always holds, those of recall itself, and what else is recalled."""
+
+    always: Sequence[PromptSection]
+    own: Sequence[PromptSection]
+    recalled: Sequence[PromptSection]
+
+
+class _Contents(NamedTuple):
+    """What sections could show in one prompt, as `_Sections`."""
+
+    always: Sequence[SectionContent]
+    own: Sequence[SectionContent]
+    recalled: Sequence[SectionContent]
+
+
+class _Opened(NamedTuple):
+    """What sections read for one prompt, as `_Sections`."""
+
+    always: Sequence[SectionReads]
+    own: Sequence[SectionReads]
+    recalled: Sequence[SectionReads]
+
+    @property
+    def all(self) -> list[SectionReads]:
+        """In the order of their replies."""
+        return [*self.always, *self.own, *self.recalled]
+
+    async def load(self, groups: Sequence[Sequence[Any]], session: SessionMessages | None) -> _Contents:
+        """What they could show, from each one's replies."""
+        replies = iter(groups)
+        return _Contents(*[[await reads.load_section(next(replies), session) for reads in kind] for kind in self])
+
+
+class RecallService:
+    """Puts prompts together: what always holds, the session's summary, its messages, the memories, and what else was recalled.
+
+    `sections` are those of recall itself; what other features show is added when all of them are open.
+    """
+
+    def __init__(
+        self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
+    ) -> None:
+        self._read = reader
+        self._zones = zones
+        self._session = session
+        self._sections = _Sections((), tuple(sections), ())
+        self._counter = counter
+
+    def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
+        """Shows these in all prompts from now on, each where its kind stands, those of a kind in this order."""
+        always = [section for section in sections if section.kind is SectionKind.ALWAYS]
+        recalled = [section for section in sections if section.kind is SectionKind.RECALLED]
+        known = self._sections
+        self._sections = _Sections((*known.always, *always), known.own, (*known.recalled, *recalled))
+
+    async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
+        """As `build_prompt`, as the wire model."""
+        return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
+
+    async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
+        """The messages for a chat model. With `explain` it says how it came about, and does not count as a reading of its memories.
+
+        Raises Refused when neither a session nor a search is asked for, BadInput, and what sections raise.
+        """
+        ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
+        session, contents = await self._load_sections(ask)
+        budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
+        share = budget.memory_share(session.window.count_tokens())
+
+        def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
+            return (
+                _fit_together(budget, ALWAYS_SHARE, contents.always),
+                _fit_together(budget, SUMMARY_SHARE, [session.summary]),
+                [fitted for content in contents.own for fitted in _fit_together(budget, share, [content])],
+                _fit_together(budget, RECALLED_SHARE, contents.recalled),
+            )
+
+        # A hundred memories of 64 KB have two million tokens, which are counted in seconds.
+        memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
+        characters = len(session.summary.text) + sum(len(card.text) for card in memories)
+        fitted_always, fitted_summary, fitted_own, fitted_recalled = await aside(fit_all, characters)
+        window = session.window.fit_section(budget.left)
+        shown = window.shown
+        always = [
+            *[_framed(section.render_section(shown)) for section in fitted_always],
+            *[section.render_section(shown) for section in fitted_summary],
+        ]
+        recalled = [
+            *[section.render_section(shown) for section in fitted_own],
+            *[_framed(section.render_section(shown)) for section in fitted_recalled],
+        ]
+        turns = window.render_section(shown)
+        texts = [*always, turns, *recalled]
+        return Prompt(
+            [*(message for text in texts for message in text.messages), text_message("user", ask.body.query)],
+            [memory for text in texts for memory in text.memories],
+            [notice for text in texts for notice in text.notices],
+            next((text.explanation for text in texts if text.explanation is not None), None),
+            next((text.search for text in texts if text.search is not None), None),
+            _formatted(ask.body, [*always, *recalled], turns),
+        )
+
+    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Contents]:
+        """What all sections read: one round trip. A second one finds a session by its id alone."""
+        opened = await self._open_sections(ask)
+        counts: list[int] = []
+
+        def build(pipe: Pipe) -> None:
+            # What is not answered over one protocol is queued again for another.
+            queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask)]
+            counts[:] = [*queued, *(reads.queue_section(pipe) for reads in opened.all)]
+
+        of_zone, of_session, *of_sections = _split(await self._read(build), counts)
+        ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
+        session = await self._session.load_session(ask, of_session)
+        messages = session.messages
+        if messages is not None and messages.ref != ask.session:
+            # The session was found by its id alone: it is a user's, and so is what belongs into its prompt.
+            ref = messages.ref
+            reader = Reader(ref.namespace, ref.user_id, ask.reader.agent_id)
+            return session, await self._reload_sections(replace(ask, session=ref, reader=reader), messages)
+        return session, await opened.load(of_sections, messages)
+
+    async def _reload_sections(self, ask: PromptAsk, session: SessionMessages) -> _Contents:
+        """The sections of another session than the one that was asked for."""
+        opened = await self._open_sections(ask)
+        counts: list[int] = []
+
+        def build(pipe: Pipe) -> None:
+            counts[:] = [self._queue_zone(pipe, ask), *(reads.queue_section(pipe) for reads in opened.all)]
+
+        of_zone, *of_sections = _split(await self._read(build), counts)
+        ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
+        return await opened.load(of_sections, session)
+
+    def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
+        """Read the time zone of the prompt's user, where the request names none."""
+        if ask.body.timezone is not None:
+            return 0
+        search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
+        namespace, user = ask.reader.namespace, ask.reader.user_id
+        if search is not None:
+            namespace, user = namespace or only_value(search, "namespace"), user or only_value(search, "user_id")
+        return self._zones.queue_zone(pipe, ask.scope, namespace, user)
+
+    async def _open_sections(self, ask: PromptAsk) -> _Opened:
+        kinds = [[await section.open_section(ask) for section in sections] for sections in self._sections]
+        return _Opened(*([reads for reads in opened if reads is not None] for opened in kinds))
+
+    async def _token_budget(self, body: MemoryPromptRequest) -> int | None:
+        """The tokens that there are beside the query; None without a limit."""
+        if body.max_tokens is None:
+            return None
+        headings = 0 if body.format is None else FORMAT_TOKENS
+        return max(body.max_tokens - await self._counter.count_aside(body.query) - PER_MESSAGE - headings, 0)
+
+
+def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
+    """What a request asks for, its own user and namespace being the session's. Raises BadInput when the session names others."""
+    if (query := plain_text(body.query)) != body.query:
+        body = body.model_copy(update={"query": query})
+    session = body.session
+    if session is None and body.long_term_search is None and body.user_id:
+        body = body.model_copy(update={"long_term_search": True})
+    if session is not None and (body.user_id or body.namespace or body.agent_id):
+        names = ("user_id", "namespace", "agent_id")
+        for name in names:
+            own, other = getattr(session, name), getattr(body, name)
+            if own and other and own != other:
+                raise BadInput(f"is another than session.{name}: name one of the two", field=name)
+        session = session.model_copy(update={name: getattr(session, name) or getattr(body, name) for name in names})
+        body = body.model_copy(update={"session": session})
+    if session is None and not searches(body):
+        raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
+    body = _with_one_zone(body)
+    names_tokens = body.max_tokens is not None
+    if body.format is not None and not names_tokens:
+        body = body.model_copy(update={"max_tokens": DEFAULT_FORMAT_TOKENS})
+    ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
+    agent = body.agent_id if session is None else session.agent_id
+    permit_agent(scope, agent)
+    reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone))
+
+
+def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
+    """Give a prompt and its search the time zone that either names. Raises BadInput for an unknown one, and for two of them."""
+    search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
+    names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
+    if not names:
+        return body
+    if len(set(names)) > 1:
+        raise BadInput("is another than long_term_search.timezone: name one of the two", field="timezone")
+    check_zone(names[0], "timezone")
+    update: dict[str, Any] = {"timezone": names[0]}
+    if search is not None:
+        update["long_term_search"] = search.model_copy(update={"timezone": names[0]})
+    return body.model_copy(update=update)
+
+
+def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
+    """Parts that have this share of the tokens together, the first of them as much of it as it needs."""
+    most = budget.offer(share)
+    fitted: list[FittedSection] = []
+    for content in contents:
+        fitted.append(content.fit_section(most))
+        budget.take(fitted[-1].count_tokens)
+        most = budget.offer(0)
+    return fitted
+
+
+def _framed(text: SectionText) -> SectionText:
+    """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
+    if not text.parts:
+        return text
+    # The first line is the section's own heading.
+    headed = [part.partition("\n") for part in text.parts]
+    parts = [heading + newline + escape_frames(rest) for heading, newline, rest in headed]
+    return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
+
+
+def _formatted(body: MemoryPromptRequest, sections: Sequence[SectionText], window: SectionText) -> FormattedPrompt | None:
+    """The prompt in the format that the request names; None for none."""
+    if body.format is None:
+        return None
+    parts = [part for section in sections for part in section.parts or map(_text_of, section.messages) if part]
+    return format_prompt(body.format, parts, window.messages, body.query)
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    return message["content"]["text"]
+
+
+def _split(replies: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
+    """Replies in groups of these sizes."""
+    groups: list[Sequence[Any]] = []
+    start = 0
+    for count in counts:
+        groups.append(replies[start : start + count])
+        start += count
+    return groups

@@ -1,0 +1,32 @@
+"""The sessions of an agent. Their index knows no agent, so all of the caller's are looked at: for exports and erasures alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import session_index_name
+from agent_memory.foundation.storage.search.pagination import walk
+
+_NAMES = ("sid", "ns", "us", "ag")
+
+
+class AgentSessions:
+    """Finds sessions by the agent that they name."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionRef]]:
+        """An agent's sessions, in one namespace or (None) in all of them, the oldest first."""
+        clause = filters.session_where(scope, namespace=namespace)
+        async for sids in walk(self._client, session_index_name(self._keys), clause, "c"):
+            rows = await read(self._client, lambda pipe, sids=sids: [pipe.hmget(self._keys.session(sid).meta, _NAMES) for sid in sids])
+            names = [[None if value is None else value.decode() for value in row] for row in rows]
+            yield [SessionRef(session_id or "", ns, user) for session_id, ns, user, agent in names if agent == agent_id]

@@ -1,0 +1,288 @@
+"""Between the wire models of sessions and what stands in Redis: nothing else knows the field names used here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from agent_memory.features.memories.annotations import REMEMBER_AS
+from agent_memory.features.sessions.message_ids import words_digest
+from agent_memory.foundation.core.clock import from_micros, iso, said_at
+from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
+from agent_memory.foundation.text.chat_messages import ToolCallLinks, links_of
+from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
+
+
+class StoredMessage(NamedTuple):
+    """A message with its place: `seq` numbers all messages that its session ever had, from 1."""
+
+    seq: int
+    tokens: int
+    message: MemoryMessage
+    promote: bool = True
+
+    @property
+    def links(self) -> ToolCallLinks | None:
+        """The calls and answers of the message; None for text alone."""
+        message = self.message
+        if message.content_parts is None and not message.own_fields:
+            return None
+        return links_of(message.role, message.content_parts, message.own_fields)
+
+
+def message_identity(message: MemoryMessage) -> str:
+    """What makes a message the same when it is written again: its id and what it says, and behind that what it holds beside its text."""
+    plain = f"{message.id}\n{words_digest(message)}"
+    if not (beside := beside_of(message)):
+        return plain
+    return f"{plain}\n{blake2b(json.dumps(beside, sort_keys=True).encode(), digest_size=9).hexdigest()}"
+
+
+def beside_of(message: MemoryMessage) -> dict[str, Any]:
+    """What a message holds beside its text: its parts, why there is no content, and its own fields."""
+    beside: dict[str, Any] = {}
+    if message.content_parts is not None:
+        beside["p"] = message.content_parts
+    if message.no_content is not None:
+        beside["n"] = message.no_content
+    if fields := message.own_fields:
+        beside["f"] = fields
+    return beside
+
+
+def with_beside(message: MemoryMessage, beside: Mapping[str, Any]) -> MemoryMessage:
+    """The message with what stands beside the text of a stored one."""
+    return message.model_copy(update=_fields_beside(beside))
+
+
+def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
+    return {**beside.get("f", {}), "content_parts": beside.get("p"), "no_content": beside.get("n")}
+
+
+def encode_beside(message: MemoryMessage) -> str:
+    """What a message holds beside its text, as it stands behind "x" in the JSON of `encode_message`; "" for nothing.
+
+    Journals are written without it: nothing of it is remembered, but for the speaker's name, which `encode_message` writes.
+    """
+    beside = beside_of(message)
+    return to_json(beside).decode() if beside else ""
+
+
+def encode_message(message: MemoryMessage) -> str:
+    """A message's text and what is known of it."""
+    body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
+    # Of its own fields these are remembered.
+    if (metadata := message.own_fields.get("metadata")) is not None:
+        body["d"] = iso(said_at(metadata, message.created_at))
+    if isinstance(name := message.own_fields.get("name"), str):
+        body["s"] = name
+    if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):
+        # As a text: scripts look for the entry's own fields, whatever a caller's are called.
+        body["a"] = to_json(remember_as).decode()
+    if message.discrete_memory_extracted == "t":
+        body["f"] = 1
+    if message.persisted_at is not None:
+        body["p"] = iso(message.persisted_at)
+    return to_json(body).decode()
+
+
+def decode_entry(raw: bytes) -> StoredMessage:
+    """An entry of a session's list or of its journal: "<seq> <tokens> <json>", with "-" in front where it is not to be promoted."""
+    promote = not raw.startswith(b"-")
+    seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
+    body = from_json(text)
+    values: dict[str, Any] = {
+        "role": body["r"],
+        "content": body["c"],
+        "id": body["i"],
+        "created_at": body["t"],
+        "persisted_at": body.get("p"),
+        "discrete_memory_extracted": "t" if "f" in body else "f",
+    }
+    if (beside := body.get("x")) is not None:
+        values |= _fields_beside(beside)
+    else:
+        values["created_at"] = body.get("d", body["t"])
+        if "s" in body:
+            values["name"] = body["s"]
+        if "a" in body:
+            values[REMEMBER_AS] = from_json(body["a"])
+    try:
+        message = MemoryMessage.model_validate(values, context=ANSWER)
+    except ValidationError:  # Rules for requests have become stricter since it was written.
+        times = {name: datetime.fromisoformat(values[name]) for name in ("created_at", "persisted_at") if values[name]}
+        message = MemoryMessage.model_construct(None, **{**values, **times})
+    return StoredMessage(int(seq), int(tokens), message, promote)
+
+
+class PromptTurn(NamedTuple):
+    """What a prompt shows of a message, and its tokens."""
+
+    tokens: int
+    id: str
+    role: str
+    content: str
+    beside: Mapping[str, Any] | None = None
+    """What it holds beside its text: parts (p), why there is no content (n), its own fields (f)."""
+
+    @property
+    def links(self) -> ToolCallLinks | None:
+        """The calls and answers of the message; None for text alone."""
+        beside = self.beside
+        return None if beside is None else links_of(self.role, beside.get("p"), beside.get("f", _NO_FIELDS))
+
+
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+
+# A session's prompts show the same messages turn after turn: 4 µs less for each.
+@lru_cache(maxsize=4096)
+def decode_turn(raw: bytes) -> PromptTurn:
+    """As `decode_entry`, for who needs no more."""
+    _, tokens, text = raw.split(b" ", 2)
+    body = from_json(text)
+    return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A stored session as it was read. `fence` changes whenever its oldest messages or its context do."""
+
+    ref: SessionRef
+    version: int
+    epoch: str
+    fence: str
+    message_tokens: int
+    created_at: datetime
+    updated_at: datetime
+    last_accessed: datetime
+    context: str | None = None
+    context_tokens: int = 0
+    data: dict[str, Any] | None = None
+    memories: list[dict[str, Any]] = field(default_factory=list)
+    promoted: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    strategy: MemoryStrategyConfig = field(default_factory=MemoryStrategyConfig)
+    ttl_seconds: int | None = None
+    client_tokens: int = 0
+    window: int | None = None
+    messages: list[StoredMessage] = field(default_factory=list)
+    promoted_to: int = 0
+    extracted_to: int = 0
+    promoted_at: datetime | None = None
+    agent_id: str | None = None
+    parted: bool = False
+    """Whether the first of the messages answer a call that stands further before them than was looked."""
+
+
+@dataclass(slots=True)
+class SessionTurns:
+    """What a prompt shows of a session: its newest messages that fit into a window, of so many that there are in all.
+
+    `parted` as in `SessionState`.
+    """
+
+    ref: SessionRef
+    context: str | None
+    messages: list[PromptTurn]
+    total: int
+    parted: bool = False
+
+
+def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
+    """The session of a meta hash, some of its entries, and the journal's (jp, je); None when there is none."""
+    if not meta:
+        return None
+
+    def text(name: bytes) -> str | None:
+        raw = meta.get(name)
+        return None if raw is None else raw.decode("utf-8")
+
+    def number(name: bytes, default: int = 0) -> int:
+        raw = meta.get(name)
+        return default if raw is None else int(raw)
+
+    created = from_micros(number(b"ca"))
+    updated = from_micros(number(b"ua"))
+    seen = text(b"la")
+    strategy = text(b"st")
+    promoted_at = number(b"pt")
+    return SessionState(
+        ref=SessionRef(text(b"sid") or "", text(b"ns"), text(b"us")),
+        version=number(b"v"),
+        epoch=text(b"ep") or "",
+        fence=text(b"hd") or "",
+        message_tokens=number(b"mt"),
+        created_at=datetime.fromisoformat(own) if (own := text(b"co")) else created,
+        updated_at=updated,
+        last_accessed=datetime.fromisoformat(seen) if seen else updated,
+        context=text(b"ctx"),
+        context_tokens=number(b"ct"),
+        data=json.loads(meta[b"data"]) if b"data" in meta else None,
+        memories=json.loads(meta[b"mems"]) if b"mems" in meta else [],
+        promoted=json.loads(meta[b"pm"]) if b"pm" in meta else {},
+        refused=json.loads(meta[b"pr"]) if b"pr" in meta else {},
+        strategy=MemoryStrategyConfig.model_validate_json(strategy) if strategy else MemoryStrategyConfig(),
+        ttl_seconds=number(b"ttl") if b"ttl" in meta else None,
+        client_tokens=number(b"tok"),
+        window=number(b"cw") or None,
+        messages=[decode_entry(raw) for raw in entries],
+        promoted_to=int(cursors[0] or 0),
+        extracted_to=int(cursors[1] or 0),
+        promoted_at=from_micros(promoted_at) if promoted_at else None,
+        agent_id=text(b"ag"),
+    )
+
+
+class OwnMemory(NamedTuple):
+    """A memory that waits in a session's journal, as it was given: what its writer left out counts as left out, so that the same PUT again
+    is the same memory again.
+
+    `rights` and `written` (µs, as text) are those of the write.
+    """
+
+    record: MemoryRecord
+    rights: Rights
+    written: str | None = None
+
+
+def encode_own(record: MemoryRecord, scope: Scope) -> str:
+    """A memory that waits in a session's journal, with which of its fields the writer gave, and what the writer could reach.
+
+    The script that writes it adds the time ("at") behind it.
+    """
+    limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
+    rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
+    named_fields = sorted(record.model_fields_set | {"id"})
+    return json.dumps({"given": named_fields, "record": record.model_dump(mode="json"), "by": rights}, ensure_ascii=False)
+
+
+def decode_own(raw: str) -> OwnMemory:
+    """What `encode_own` wrote, and its script."""
+    body = json.loads(raw)
+    record = MemoryRecord.model_validate(body["record"], context=ANSWER)
+    memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
+    limits = [body["by"].get(name) for name in _RIGHTS]
+    rights = Rights(*(None if limit is None else frozenset(limit) for limit in limits))
+    return OwnMemory(memory, rights, body.get("at"))
+
+
+_RIGHTS = ("ns", "us", "ag")
+# What makes no other memory of one that a session holds: the server's own, and times. That of its making is compared by itself.
+_NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
+
+
+def content_mark(record: MemoryRecord) -> str:
+    """What a session remembers of a memory that it holds, to tell when it is given the same again, in whatever way that is written down."""
+    said = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
+    said = {name: value for name, value in said.items() if value not in (None, [], {})}
+    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,28 @@
+"""Working memory: the messages, the summary and the data of a session."""
+
+from __future__ import annotations
+
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.sessions.agent_sessions import AgentSessions
+from agent_memory.features.sessions.recent import RecentMessages
+from agent_memory.features.sessions.scripts import SessionScripts
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, Services
+
+
+def open_sessions(foundation: Foundation, services: Services) -> None:
+    """Opens working memory."""
+    store = SessionStore(foundation.client, foundation.keys, SessionScripts(foundation.client, foundation.keys, fsync=foundation.fsync))
+    services[OperationService].register_batches(store)
+    services.add(
+        store,
+        AgentSessions(foundation.client, foundation.keys),
+        RecentMessages(foundation.settings, foundation.keys),
+        SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
+    )
+
+
+SESSIONS = Feature(name="sessions", open=open_sessions, routes=("agent_memory.features.sessions.routes:router",))

@@ -1,0 +1,44 @@
+"""The prompt of a progressive summary: the old one and the messages that leave, in time order -> the new one (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from agent_memory.foundation.llm.base import ChatMessage
+from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
+
+_TASK = """You keep the running summary of a conversation between a user and an assistant. The oldest messages are about to leave the \
+conversation, and the summary is all that will be left of them.
+
+Write the new summary from the previous summary (if there is one) and the leaving messages, which are given in the order in which \
+they were written.
+
+Rules:
+- At most {max_words} words. Prefer facts over phrases; leave out greetings and small talk.
+- Keep names, dates, places, numbers, decisions, preferences, open questions and open tasks. Give dates as dates: "yesterday" means the \
+day before the message's own time.
+- Keep what the previous summary says unless a later message changes it; then keep what is true now, and say what changed if it matters.
+- Say who said or did what.
+- Write in the language of the conversation.
+- Add nothing that is not there.
+- {data_rule}
+
+Answer with a JSON object: {{"summary": "the new summary"}}"""
+
+
+class SummaryAnswer(BaseModel):
+    """What the model answers."""
+
+    summary: str = Field(min_length=1, description="The new summary of the whole conversation so far.")
+
+
+def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
+    """The messages of one call; `leaving` in any order (they are put in time order), never empty; at equal times by number."""
+    ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
+    parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
+    if previous and previous.strip():
+        parts.insert(0, f"Previous summary:\n{fence(previous.strip(), 'summary')}")
+    parts.append(f"Now write the new summary, at most {max_words} words.")
+    return [ChatMessage("system", _TASK.format(max_words=max_words, data_rule=DATA_RULE)), ChatMessage("user", "\n\n".join(parts))]

@@ -1,0 +1,484 @@
+"""Working memory: policy on the request path. No model is asked here, and no cost grows with the session's length.
+
+Which messages are new, and when a session is due for a worker, is decided in `lua/session_write.lua`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, TypeVar
+
+from pydantic_core import from_json
+
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.sizes import SizeLimits
+from agent_memory.features.memories.annotations import check_annotations
+from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
+from agent_memory.features.sessions.message_ids import with_distinct_ids
+from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
+from agent_memory.features.sessions.stable_ids import with_stable_ids
+from agent_memory.features.sessions.store import SessionStore, TokenWindow
+from agent_memory.features.sessions.strategies import check_strategy
+from agent_memory.features.sessions.write_notices import notice_roles, stored_messages
+from agent_memory.foundation.api.principals import list_place_of, permit_agent, session_of
+from agent_memory.foundation.core.clock import from_micros, note_unreadable_dates
+from agent_memory.foundation.core.errors import BadInput, NotFound
+from agent_memory.foundation.core.ids import is_repeatable, made_id
+from agent_memory.foundation.core.input.work import json_work, memories_work, messages_work
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.catalog import context_window
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
+from agent_memory.foundation.text.prompt_marks import own_words
+from agent_memory_client.models import (
+    ANSWER,
+    AckResponse,
+    AppendMessagesRequest,
+    AppendMessagesResponse,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryTypeEnum,
+    SessionListResponse,
+    UpdateWorkingMemory,
+    WorkingMemoryResponse,
+    is_blank,
+)
+
+# How many times as many messages as were asked for are looked at for the calls that they answer.
+_FAR = 8
+
+
+@dataclass(slots=True)
+class SessionAnswer:
+    """A session as the caller sees it, its version, and whether the caller left out message times."""
+
+    session: WorkingMemoryResponse
+    version: int
+    missing_timestamps: bool = False
+
+
+class SessionService:
+    """Sessions as the API offers them."""
+
+    def __init__(
+        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
+    ) -> None:
+        self._settings = settings
+        self._sizes = SizeLimits(settings.limits)
+        self._memory_limit = memory_limit
+        self._store = store
+        self._counter = counter
+        self._ids = ids
+        self._extracts = extracts
+
+    @property
+    def promotes(self) -> bool:
+        """Whether messages become long-term memories."""
+        return self._settings.longterm.enabled and self._settings.longterm.promote_messages
+
+    async def put(
+        self,
+        scope: Scope,
+        session_id: str,
+        body: UpdateWorkingMemory,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        if_match: str | None = None,
+        shown_as_semantic: bool = False,
+    ) -> SessionAnswer:
+        """Replaces a session. The body's namespace and user count before the query's.
+
+        Raises BadInput, VersionMismatch, and Forbidden or IdTaken for memories that the caller could not create, as for a creation of them.
+
+        With `shown_as_semantic` the caller is shown procedural memories as semantic ones: those sent back as they were shown stay so.
+        """
+        ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
+        permit_agent(scope, body.agent_id)
+        work = messages_work(body.messages) + memories_work(body.memories) + json_work(body.data)
+
+        def prepare() -> tuple[bool, list[MemoryMessage], list[MemoryMessage], list[MemoryRecord]]:
+            timed = self._check_session(scope, body)
+            identified = with_stable_ids(body.messages)
+            return timed, identified, with_distinct_ids(identified), [self._with_stable_id(ref, record) for record in body.memories]
+
+        timed, identified, distinct, memories = await aside(prepare, work)
+        messages = await self._new(distinct)
+        if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
+            memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
+        waiting = (
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+        )
+        await self._room(scope, body.messages, len(waiting))
+        # Only what the client named: an absent time must not count as given.
+        named = body.model_fields_set
+        change = SessionWrite(
+            mode="put",
+            messages=messages,
+            distinct_ids=True,
+            context=body.context or None,
+            context_tokens=await self._counter.count_aside(body.context) if body.context else 0,
+            data=body.data,
+            memories=memories,
+            waiting=waiting,
+            strategy=body.long_term_memory_strategy,
+            agent_id=body.agent_id,
+            ttl_seconds=None if body.ttl_seconds is None else max(body.ttl_seconds, 0),
+            client_tokens=body.tokens,
+            created_at=body.created_at if "created_at" in named else None,
+            last_accessed=body.last_accessed if "last_accessed" in named else None,
+            if_match=if_match,
+            fed_back=await self._is_fed_back(body.messages),
+            empty=_empty(identified),
+            **self._window_fields(model_name, context_window_max),
+        )
+        written = await self._store.write(scope, ref, change)
+        stored = stored_messages(identified, messages)
+        for position, beside in written.kept_beside:
+            stored[position] = with_beside(stored[position], from_json(beside))
+        session = {
+            **body.__dict__,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": session_id,
+            "messages": stored,
+            "memories": memories,
+            "created_at": datetime.fromisoformat(written.said_created) if written.said_created else from_micros(written.created),
+            "updated_at": datetime.now(UTC),
+            **self._percentages(written.tokens, bool(stored), model_name, context_window_max),
+            "new_session": None,
+            "unsaved": None,
+        }
+        return SessionAnswer(WorkingMemoryResponse.model_construct(None, **session), written.version, not timed)
+
+    async def append(
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+    ) -> AppendMessagesResponse:
+        """As `append_messages`, without the messages."""
+        return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
+
+    async def append_messages(
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+    ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
+        """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again.
+
+        One that has the id of another message of the session gets an id of its own: returned are the messages as they are stored. With
+        `anew` the messages replace the session in one step. Memories of its former messages stay.
+        """
+        ref = session_of(scope, session_id, body.namespace, body.user_id)
+        permit_agent(scope, body.agent_id)
+
+        def prepare() -> tuple[Sequence[MemoryMessage], list[MemoryMessage]]:
+            self._check_messages(scope, body.messages)
+            named = with_made_ids(body.messages)
+            return named, with_distinct_ids(named)
+
+        named, distinct = await aside(prepare, messages_work(body.messages))
+        await self._room(scope, body.messages)
+        messages = await self._new(distinct)
+        change = SessionWrite(
+            mode="append",
+            messages=messages,
+            distinct_ids=True,
+            agent_id=body.agent_id,
+            if_match=if_match,
+            anew=anew,
+            fed_back=await self._is_fed_back(body.messages),
+            empty=_empty(body.messages),
+            **self._window_fields(body.model_name, body.context_window_max),
+        )
+        written = await self._store.write(scope, ref, change)
+        answer = AppendMessagesResponse(
+            session_id=session_id,
+            namespace=ref.namespace,
+            user_id=ref.user_id,
+            appended=written.added,
+            total_messages=written.messages,
+            tokens=written.tokens,
+            version=written.version,
+            **self._percentages(written.tokens, True, body.model_name, body.context_window_max),
+        )
+        return answer, stored_messages(named, messages)
+
+    async def get(
+        self,
+        scope: Scope,
+        session_id: str,
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        recent_messages_limit: int | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+    ) -> SessionAnswer:
+        """A session, or the only one of that id when the caller left out its namespace or user. Raises NotFound."""
+        last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
+        named = self._window(model_name, context_window_max) if model_name or context_window_max else None
+        # What would be left out again is not read.
+        window = None if named is None or last is not None else TokenWindow(named, named)
+        ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
+        if ref is None:
+            raise NotFound(f"Session {session_id} not found")
+        messages: Sequence[StoredMessage] = ref.messages
+        if last is not None:
+            messages = await self._last(scope, ref, last)
+            messages = sorted(messages, key=lambda stored: stored.message.created_at)
+            messages = messages if named is None else fitting(messages, named)
+        return SessionAnswer(self._view(ref, messages, model_name, context_window_max), ref.version)
+
+    async def patch_data(
+        self,
+        scope: Scope,
+        session_id: str,
+        data: dict[str, Any],
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        if_match: str | None = None,
+    ) -> SessionAnswer:
+        """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
+        ref = session_of(scope, session_id, namespace, user_id)
+        self._sizes.check_json(data, "data")
+        if await self._store.merge_data(scope, ref, data, if_match) is None:
+            # As for reading: the only session of this id, when the caller left out its namespace or user.
+            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(refs) != 1 or await self._store.merge_data(scope, ref := refs[0], data, if_match) is None:
+                raise NotFound(f"Session {session_id} not found")
+        return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
+
+    async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
+        """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
+        ref = session_of(scope, session_id, namespace, user_id)
+        if not await self._store.delete(scope, ref):
+            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(refs) == 1:
+                await self._store.delete(scope, refs[0])
+        return AckResponse(status="ok")
+
+    async def list(
+        self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
+    ) -> SessionListResponse:
+        """The ids of sessions, oldest first, and how many there are."""
+        namespace, user_id = list_place_of(scope, namespace, user_id)
+        total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
+        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+
+    async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
+        """A page of sessions as `list` has it, each with its whole identity."""
+        return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
+
+    async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
+        """Those of the sessions with exactly these identities that there are, whole; one round trip."""
+        states = await self._store.get_many(scope, refs)
+        return [self._view(state, state.messages, None, None) for state in states if state is not None]
+
+    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None) -> SessionState | None:
+        state = await self._store.get(scope, ref, last, window)
+        if state is None:
+            refs = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
+            if len(refs) == 1:
+                state = await self._store.get(scope, refs[0], last, window)
+        return state
+
+    async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
+        """The last messages of a session of which so many were read: answers come with the calls that they answer, or not at all."""
+        read, messages = last, state.messages
+        while len(messages) == read and lacks_calls(messages):
+            # The calls stand before what was read: most of the time a few messages. Answers whose calls were never there are found nowhere.
+            read = 2 * read + 10
+            more = await self._store.get(scope, state.ref, read)
+            messages = messages if more is None else more.messages
+            if read > _FAR * last and whole_from(messages, len(messages) - last) > 0:
+                break
+        return messages[whole_from(messages, len(messages) - last) :]
+
+    @staticmethod
+    async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
+        """True if messages hold what a prompt of ours showed."""
+        return await aside(
+            lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
+        )
+
+    async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
+        longterm = self._settings.longterm
+        wanted = longterm.enabled and (longterm.promote_messages or self._extracts)
+        read = await aside(lambda: [counted(message) for message in messages], messages_work(messages))
+        tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
+        return [
+            NewMessage(message, number + more, wanted and _is_promoted(message))
+            for message, number, (_, more) in zip(messages, tokens, read, strict=True)
+        ]
+
+    async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
+        """Raises TooMany when there is no room for the memories that these messages, and so many memories, are promoted to."""
+        longterm = self._settings.longterm
+        if longterm.enabled and longterm.promote_messages:
+            memories += sum(map(_is_promoted, messages))
+        await self._memory_limit.room_for(scope.tenant, memories)
+
+    def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
+        """A memory whose id the client left out gets one made of its text and place, so that the same PUT again adds none.
+
+        By the id alone, nobody can find out whether somebody else's session holds a text.
+        """
+        if "id" in record.model_fields_set:
+            return record
+        parts = (ref.namespace, ref.user_id, ref.session_id, record.memory_type.value, record.text)
+        return record.model_copy(update={"id": self._ids.of("own", *parts)})
+
+    def _check_session(self, scope: Scope, body: UpdateWorkingMemory) -> bool:
+        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
+        timed = self._check_messages(scope, body.messages)
+        self._sizes.check_memories(body.memories)
+        note_unreadable_dates(record.metadata for record in body.memories)
+        self._sizes.check_json(body.data, "data")
+        self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
+        check_strategy(body.long_term_memory_strategy)
+        return timed
+
+    def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
+        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
+        timed = self._check_times(messages)
+        check_annotations(scope, messages)
+        self._sizes.check_messages(messages)
+        notice_roles(messages)
+        note_unreadable_dates(message.own_fields.get("metadata") for message in messages)
+        return timed
+
+    def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
+        """Whether all messages say when they were said. Raises BadInput."""
+        rules = self._settings.working
+        latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
+        timed = True
+        for position, message in enumerate(messages):
+            if "created_at" not in message.model_fields_set:
+                timed = False
+                if rules.require_timestamps:
+                    raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{position}.created_at")
+            elif message.created_at > latest:
+                raise BadInput(
+                    f"is more than {rules.max_future_seconds} s in the future; give the time at which the message was said",
+                    field=f"messages.{position}.created_at",
+                )
+        return timed
+
+    def _window(self, model_name: str | None, context_window_max: int | None) -> int:
+        return context_window_max or context_window(model_name, self._settings.models)
+
+    def _window_fields(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
+        settings = self._settings
+        named = self._window(model_name, context_window_max) if model_name or context_window_max else None
+        debounce = settings.longterm.extraction_debounce_seconds
+        return {
+            "window": named,
+            "default_window": settings.models.default_context_window,
+            "summarize_ratio": settings.working.summarization_threshold if settings.working.summarize else 0.0,
+            "extract_after_ms": int(debounce * 1000) if self._extracts else -1,
+            "extract_within_ms": int(debounce * 10_000),
+            "extract_tokens": settings.longterm.extraction_batch_tokens,
+            "most_messages": settings.limits.session_messages,
+        }
+
+    def _percentages(self, tokens: int, any_messages: bool, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
+        if not model_name and not context_window_max:
+            return {"context_percentage_total_used": None, "context_percentage_until_summarization": None}
+        window = self._window(model_name, context_window_max)
+        used = tokens if any_messages else 0
+        limit = max(int(window * self._settings.working.summarization_threshold), 1)
+        return {
+            "context_percentage_total_used": min(100.0, used / window * 100.0),
+            "context_percentage_until_summarization": min(100.0, used / limit * 100.0),
+        }
+
+    def _view(
+        self, state: SessionState, messages: Sequence[StoredMessage], model_name: str | None, context_window_max: int | None
+    ) -> WorkingMemoryResponse:
+        records = [MemoryRecord.model_validate(record, context=ANSWER) for record in state.memories]
+        for record in records:
+            if record.persisted_at is None and record.id in state.promoted:
+                record.persisted_at = datetime.fromisoformat(state.promoted[record.id])
+        return WorkingMemoryResponse.model_construct(
+            session_id=state.ref.session_id,
+            namespace=state.ref.namespace,
+            user_id=state.ref.user_id,
+            agent_id=state.agent_id,
+            messages=[_with_progress(stored, state, self._extracts) for stored in messages],
+            memories=records,
+            refused_memories=state.refused or None,
+            data=state.data or {},
+            context=state.context,
+            tokens=state.client_tokens,
+            long_term_memory_strategy=state.strategy,
+            ttl_seconds=state.ttl_seconds,
+            last_accessed=state.last_accessed,
+            created_at=state.created_at,
+            updated_at=state.updated_at,
+            **self._percentages(state.message_tokens, bool(messages), model_name, context_window_max),
+        )
+
+
+class _HasTokens(OrderedMessage, Protocol):
+    @property
+    def tokens(self) -> int: ...
+
+
+Counted = TypeVar("Counted", bound=_HasTokens)
+
+
+def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
+    """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case.
+
+    A call and its answers stay together: they are all in it or all left out.
+    """
+    start, left = len(messages), window
+    for stored in reversed(messages):
+        left -= stored.tokens + overhead
+        if start < len(messages) and left < 0:
+            break
+        start -= 1
+    return list(messages[whole_from(messages, start) :])
+
+
+def _is_promoted(message: MemoryMessage) -> bool:
+    """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
+    return message.discrete_memory_extracted == "f" and not is_blank(message.content)
+
+
+def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
+    """The places of messages that hold neither a text nor anything beside it."""
+    blank = [position for position, message in enumerate(messages) if not message.content]
+    return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
+
+
+def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
+    """A message with what background work has done to it since."""
+    message = stored.message
+    if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:
+        message.persisted_at = state.promoted_at
+    if stored.seq <= (state.extracted_to if extracts else state.promoted_to):
+        message.discrete_memory_extracted = "t"
+    return message
+
+
+def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
+    """Messages to append. Saying the same twice is no repetition unless an Idempotency-Key says so: ids then follow from that."""
+    if not is_repeatable():
+        return messages
+    return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
+
+
+def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
+    """Memories that a session held as procedural, and that come back as semantic, as what they are."""
+    return [
+        record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
+        if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC
+        else record
+        for record in memories
+    ]

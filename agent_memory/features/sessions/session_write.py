@@ -1,0 +1,146 @@
+"""A write of a session: what a PUT or an append brings, as arguments of `session_write.lua`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agent_memory.features.sessions.codec import encode_beside, encode_message, message_identity
+from agent_memory.foundation.core.clock import iso
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.storage.scripts import Arg, compact
+from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig
+
+# Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
+REMEMBERED_IDS = 1000
+
+
+@dataclass(slots=True)
+class NewMessage:
+    """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
+
+    message: MemoryMessage
+    tokens: int
+    promote: bool = True
+
+    def arguments(self) -> list[Arg]:
+        """As the script takes it."""
+        message = self.message
+        return [message_identity(message), self.tokens, int(self.promote), encode_message(message), encode_beside(message)]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSession:
+    """What only a session that comes from another server brings: its own times, how long it has left (s, None: its whole TTL), and fields
+    of other features."""
+
+    created_at: datetime
+    updated_at: datetime
+    seconds_left: int | None = None
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(slots=True)
+class SessionWrite:
+    """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
+
+    `waiting` are the places of those memories that are to be promoted. `fed_back`: among the messages are some that a memory prompt
+    made, so those that repeat earlier ones were not said again.
+    """
+
+    mode: str
+    messages: Sequence[NewMessage]
+    context: str | None = None
+    context_tokens: int = 0
+    data: dict[str, Any] | None = None
+    memories: Sequence[MemoryRecord] = ()
+    waiting: Sequence[int] = ()
+    strategy: MemoryStrategyConfig | None = None
+    agent_id: str | None = None
+    ttl_seconds: int | None = None
+    client_tokens: int = 0
+    created_at: datetime | None = None
+    last_accessed: datetime | None = None
+    window: int | None = None
+    default_window: int = 16000
+    summarize_ratio: float = 0.0
+    extract_after_ms: int = -1
+    extract_within_ms: int = 0
+    if_match: str | None = None
+    moved: MovedSession | None = None
+    extract_tokens: int = 0
+    fed_back: bool = False
+    most_messages: int = 0
+    """How many messages the session may have then; 0: any number."""
+    distinct_ids: bool = False
+    """Whether messages that have the id of another message of the session get another id, in place."""
+    empty: Sequence[int] = ()
+    """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
+    anew: bool = False
+    """Whether an append takes the place of the session that is there, and of all pending work on it."""
+
+
+def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
+    """The arguments of `session_write.lua` that say what is written."""
+    identity = ["tn", scope.tenant, "sid", ref.session_id]
+    doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
+    if ref.namespace is not None:
+        identity += ["ns", ref.namespace]
+        doc += ["ns", tag(ref.namespace)]
+    if ref.user_id is not None:
+        identity += ["us", ref.user_id]
+        doc += ["u", tag(ref.user_id)]
+    strategy = None if change.strategy is None else change.strategy.model_dump_json()
+    values: dict[str, str | int | None] = {
+        "ctx": change.context,
+        "ct": change.context_tokens or None,
+        "data": None if change.data is None else compact(change.data),
+        "mems": compact([record.model_dump(mode="json") for record in change.memories]) if change.memories else None,
+        "st": strategy,
+        "ag": change.agent_id,
+        "ttl": change.ttl_seconds,
+        "tok": change.client_tokens or None,
+        "co": None if change.created_at is None else iso(change.created_at),
+        "la": None if change.last_accessed is None else iso(change.last_accessed),
+        "cw": change.window,
+    }
+    stored_fields = [part for name, value in values.items() if value is not None for part in (name, str(value))]
+    # created_at stays as it was when a replacement does not name it.
+    removed_fields = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
+    ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
+    updated_at = None
+    if change.moved is not None:
+        updated_at = micros(change.moved.updated_at)
+        stored_fields += [part for pair in change.moved.fields.items() for part in pair]
+        # The last of two values of a field counts: the session is listed by its own time.
+        doc += ["c", micros(change.moved.created_at)]
+        if change.moved.seconds_left is not None:
+            ttl = change.moved.seconds_left
+    return {
+        "mode": change.mode,
+        # An empty tag is no version that there could be; to the script "" says that none is asked for.
+        "if_match": "-" if change.if_match == "" else change.if_match,
+        "ttl": ttl,
+        "window": change.window,
+        "default_window": change.default_window,
+        "summarize_ratio": change.summarize_ratio,
+        "summary": change.context,
+        "strategy": strategy,
+        "extract_after_ms": change.extract_after_ms,
+        "extract_within_ms": change.extract_within_ms,
+        "extract_tokens": change.extract_tokens or None,
+        "remembered_ids": REMEMBERED_IDS,
+        "max_messages": change.most_messages or None,
+        "fed_back": change.fed_back,
+        "updated_at": updated_at,
+        "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
+        | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
+        | {name: True for name in ("anew", "distinct_ids") if getattr(change, name)},
+    }
+
+
+def micros(moment: datetime) -> str:
+    return str(round(moment.timestamp() * 1_000_000))

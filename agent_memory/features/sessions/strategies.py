@@ -1,0 +1,69 @@
+"""What a session says of how facts are taken from it: its strategy, checked when it is written."""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from typing import Annotated, Any, Final
+
+from pydantic import Field, ValidationError
+
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory_client.models import ExtractionRules, MemoryStrategyConfig
+
+MAX_PROMPT_CHARS = 10_000
+DEFAULT_SUMMARY_WORDS = 500
+_STRATEGY = "long_term_memory_strategy"
+PLACEHOLDERS: Final = frozenset(
+    {"message", "context", "current_datetime", "session_id", "namespace", "user_id", "model_name", "topics", "entities"}
+)
+# A placeholder with more than its name: an attribute, an index, a conversion or a format.
+_CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n]{0,200}\}")
+
+
+class StrategyOptions(ExtractionRules):
+    """The `config` of a session's strategy: rules for this session alone, and what single strategies take."""
+
+    custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
+    max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
+    topics: list[str] = Field(default_factory=list[str])
+
+
+def check_strategy(strategy: MemoryStrategyConfig) -> None:
+    """Raises BadInput that names the field of a configuration with which no facts could be taken."""
+    if not strategy.config and strategy.strategy != "custom":
+        return
+    options = options_of(strategy.config)
+    if strategy.strategy == "custom":
+        name = f"{_STRATEGY}.config.custom_prompt"
+        if options.custom_prompt is None or not options.custom_prompt.strip():
+            raise BadInput("the strategy custom needs a prompt: say what is to be remembered", field=name)
+        if code := _CODE.search(options.custom_prompt):
+            message = f"{code[0]} is more than a name, which prompts do not run: write {{{code[1]}}}"
+            raise BadInput(message, field=name)
+    check_zone(options.timezone, f"{_STRATEGY}.config.timezone")
+
+
+def options_of(config: dict[str, Any]) -> StrategyOptions:
+    """The options that are known. Raises BadInput that names the field."""
+    options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
+    try:
+        return StrategyOptions.model_validate(options)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise BadInput(first["msg"], field=f"{_STRATEGY}.config.{path}") from error
+
+
+def check_zone(name: str | None, field_name: str) -> None:
+    """Raises BadInput, with the name of the field, for a time zone that does not exist."""
+    read_zone(name, field_name)
+
+
+def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
+    """The time zone of a name; UTC for none. Raises BadInput as `check_zone`; `where` is the part of the request."""
+    try:
+        return zone_of(name)
+    except ValueError as error:
+        raise BadInput(str(error), field=field_name, where=where) from error

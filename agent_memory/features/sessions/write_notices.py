@@ -1,0 +1,27 @@
+"""What the caller of a write is told of its messages: roles that nobody knows, and ids that they were not stored under."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.features.sessions.message_ids import reuse_notices
+from agent_memory.features.sessions.session_write import NewMessage
+from agent_memory.foundation.core.notices import add_notice
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
+from agent_memory_client.models import MemoryMessage
+
+
+def notice_roles(messages: Sequence[MemoryMessage]) -> None:
+    """Tells the caller of roles that no chat API has: what they say counts as a person's words."""
+    known = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
+    for position, message in enumerate(messages):
+        if message.role not in known:
+            add_notice(f"messages.{position}.role: {message.role!r} is no role of chat APIs; its words are remembered as a person's")
+
+
+def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
+    """The messages as they were written, some under other ids than they were named by: the answer says so."""
+    stored = [new.message for new in written]
+    for notice in reuse_notices(named, stored):
+        add_notice(notice)
+    return stored

@@ -1,0 +1,189 @@
+"""The Redis of the archived server, read only: which keys it wrote, of which Redis types, found by SCAN and read in pages.
+
+`working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
+`memory_idx:<id>`                               hash, with the vector as float32 bytes
+`summary_view:<id>:config`, `summary_view:<id>:summary:<group>`   JSON
+`auth_token:<bcrypt>`                           JSON; cannot be moved: the token itself is not in it
+
+Nothing here writes: the source stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.storage.connection import Pipe, connect, read, redis_errors
+
+_READ_ONLY_FLAGS = ("migration:complete", "migration:remaining")
+
+
+class OldKind(StrEnum):
+    """What is read of the old layout."""
+
+    MEMORY = "memory"
+    SESSION = "session"
+    VIEW = "view"
+    PARTITION = "partition"
+    TOKEN = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class OldPrefixes:
+    """Begins of the old keys, as REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX set them; a last colon may be left out."""
+
+    memories: str = "memory_idx"
+    sessions: str = "working_memory:"
+
+    def of(self, kind: OldKind) -> bytes:
+        """The begin of the keys of a kind."""
+        names = {OldKind.MEMORY: self.memories, OldKind.SESSION: self.sessions, OldKind.TOKEN: "auth_token"}
+        return names.get(kind, "summary_view").rstrip(":").encode() + b":"
+
+
+@dataclass(frozen=True, slots=True)
+class OldItem:
+    """A key and what stood under it: bytes of a hash's fields or of a document, None when it cannot be read (`problem` says why).
+
+    `seconds_left` is None for what stays.
+    """
+
+    key: bytes
+    name: str
+    fields: dict[bytes, bytes] | None = None
+    document: bytes | None = None
+    seconds_left: int | None = None
+    problem: str | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """The key in 16 bytes."""
+        return blake2b(self.key, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class OldPage:
+    """Some items, and the cursor behind them (0: there are no more)."""
+
+    cursor: int
+    items: list[OldItem]
+
+
+class OldStore:
+    """Reads the old layout."""
+
+    def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
+        """`ours` is the begin of our own keys, which are never taken for old ones; `source` names this Redis and its prefixes."""
+        self._client = client
+        self._prefixes = prefixes
+        self._ours = ours.encode()
+        self.source = source
+
+    async def run_id(self) -> str:
+        """Names this life of the source: a cursor of SCAN means nothing after a restart."""
+        info = (await read(self._client, lambda pipe: pipe.info("server")))[0]
+        value = info.get("run_id", b"")
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    async def count(self, kind: OldKind) -> int:
+        """How many keys of a kind there are, about: SCAN may name one twice."""
+        total, cursor = 0, 0
+        while True:
+            cursor, names = await self._scan(kind, cursor, 1000)
+            total += len(names)
+            if cursor == 0:
+                return total
+
+    async def page(self, kind: OldKind, cursor: int, size: int) -> OldPage:
+        """The next about `size` items of a kind, and what follows them. Raises RedisUnavailable, StartupError."""
+        cursor, names = await self._scan(kind, cursor, size)
+        return OldPage(cursor, await self._read(kind, names))
+
+    async def _scan(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[bytes]]:
+        prefix = self._prefixes.of(kind)
+        match = prefix.translate(bytes.maketrans(b"*?[]^\\", b"??????")) + b"*"
+        reply = (await read(self._client, lambda pipe: pipe.scan(cursor, match=match, count=size)))[0]
+        names = [name for name in reply[1] if name.startswith(prefix) and not name.startswith(self._ours)]
+        return int(reply[0]), [name for name in dict.fromkeys(names) if _is(kind, name.removeprefix(prefix))]
+
+    async def _read(self, kind: OldKind, names: Sequence[bytes]) -> list[OldItem]:
+        if not names or kind is OldKind.TOKEN:
+            return [OldItem(name, "") for name in names]
+
+        def about(pipe: Pipe) -> None:
+            for name in names:
+                pipe.type(name)
+                pipe.pttl(name)
+
+        abouts = await read(self._client, about)
+        async with self._client.pipeline(transaction=False) as pipe:
+            for name, form in zip(names, abouts[::2], strict=True):
+                _queue(pipe, name, form)
+            with redis_errors():
+                replies = await pipe.execute(raise_on_error=False)
+        items: list[OldItem] = []
+        for name, form, left, reply in zip(names, abouts[::2], abouts[1::2], replies, strict=True):
+            shown = name.removeprefix(self._prefixes.of(kind)).decode("utf-8", "replace")
+            items.append(_item(kind, name, shown, form, int(left), reply))
+        return items
+
+
+def _is(kind: OldKind, rest: bytes) -> bool:
+    """Whether what follows the prefix is of this kind: views and partitions share one."""
+    if kind is OldKind.VIEW:
+        return rest.endswith(b":config")
+    if kind is OldKind.PARTITION:
+        return b":summary:" in rest
+    return not (kind is OldKind.SESSION and rest.decode("utf-8", "replace") in _READ_ONLY_FLAGS)
+
+
+def _queue(pipe: Pipe, name: bytes, form: bytes) -> None:
+    match form:
+        case b"hash":
+            pipe.hgetall(name)
+        case b"string":
+            pipe.get(name)
+        case b"ReJSON-RL":
+            pipe.execute_command("JSON.GET", name, ".")
+        case _:
+            pipe.exists(name)
+
+
+def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: Any) -> OldItem:
+    seconds = max(round(left / 1000), 1) if left >= 0 else None
+    if isinstance(reply, ResponseError) and form == b"ReJSON-RL":
+        raise StartupError(f"the old Redis cannot read its JSON documents: {str(reply)[:120]}")
+    if isinstance(reply, Exception):
+        raise reply
+    if form == b"none" or reply is None or left == -2:
+        return OldItem(key, name, problem="it expired while it was looked at")
+    if form == b"hash":
+        if kind is OldKind.MEMORY:
+            return OldItem(key, name, fields=reply, seconds_left=seconds)
+    elif form in (b"string", b"ReJSON-RL") and kind is not OldKind.MEMORY:
+        return OldItem(key, name, document=reply if isinstance(reply, bytes) else str(reply).encode(), seconds_left=seconds)
+    return OldItem(key, name, problem=f"a key of type {form.decode('ascii', 'replace')} is no {kind.value}")
+
+
+@asynccontextmanager
+async def open_old(url: str, shown: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
+    """Opens the old Redis for reading. `shown` is its URL without credentials. Raises StartupError when it does not answer."""
+    client = connect(url, pool_size=4, command_timeout=command_timeout)
+    try:
+        try:
+            # A database is part of the source's name: two of one server are two sources.
+            await client.ping()
+        except (RedisError, OSError) as error:
+            raise StartupError(f"cannot reach the old Redis at {shown}: {str(error)[:200]}") from error
+        names = f"{shown}\n{prefixes.memories.rstrip(':')}\n{prefixes.sessions.rstrip(':')}"
+        yield OldStore(client, prefixes, ours=ours, source=blake2b(names.encode(), digest_size=8).hexdigest())
+    finally:
+        await client.aclose()

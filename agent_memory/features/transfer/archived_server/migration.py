@@ -1,0 +1,442 @@
+"""Moving in: what an archived server's Redis holds becomes ours, through the store's own write path. Dry, repeatable, resumable.
+
+Nothing that stands here changes, and nothing that was deleted here comes back, however often it runs. A session that changed *there* since
+it was brought is brought again, unless it changed here as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, ValidationError
+
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.quarantine.service import screen_caller_record
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.write_decisions import adopt_settled
+from agent_memory.features.sessions.codec import message_identity
+from agent_memory.features.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.archived_server.layout import OldItem, OldKind, OldStore
+from agent_memory.features.transfer.archived_server.preview import MigrationPreview
+from agent_memory.features.transfer.archived_server.progress import MovedRecord, MoveStore
+from agent_memory.features.transfer.archived_server.records import (
+    OldMemory,
+    OldSession,
+    UnmovableRecord,
+    memory_of_hash,
+    partition_of,
+    problem_of,
+    session_of,
+    view_of,
+)
+from agent_memory.foundation.core.errors import IdTaken, ModelAnswerInvalid, ModelUnavailable, VersionMismatch
+from agent_memory.foundation.core.feature import ArchivedSummaries
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import Embedder
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory_client.models import MemoryTypeEnum
+
+# Sessions can be large: few of them are held at one time.
+_PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50, OldKind.TOKEN: 500}
+_LISTED = 1000
+_PROBES = 2
+# The same text embedded twice by one model: what differs is rounding. Two models give unrelated vectors.
+_SAME_MODEL = 0.98
+
+
+class MigrationCounts(BaseModel):
+    """What became of one kind: everything read is written, merged into what says the same, there (or deleted here) already, in the way of
+    other content, or skipped."""
+
+    read: int = 0
+    written: int = 0
+    merged: int = 0
+    there: int = 0
+    deleted_here: int = 0
+    other: int = 0
+    skipped: int = 0
+    changed: int = 0
+
+
+class MigrationRemark(BaseModel):
+    """Why something was skipped or left, or what had to be changed in it."""
+
+    kind: str
+    id: str
+    reason: str
+
+
+class Report(BaseModel):
+    """What a move did, or in a dry run would do."""
+
+    dry_run: bool
+    finished: bool = False
+    resumed: bool = False
+    counts: dict[str, MigrationCounts] = Field(
+        default_factory=lambda: {kind.value: MigrationCounts() for kind in OldKind if kind is not OldKind.TOKEN}
+    )
+    vectors_reused: int = 0
+    vectors_to_embed: int = 0
+    tokens: int = 0
+    skipped: list[MigrationRemark] = Field(default_factory=list[MigrationRemark])
+    changed: list[MigrationRemark] = Field(default_factory=list[MigrationRemark])
+
+
+class _Progress(BaseModel):
+    """Where a move stands, as it is kept in Redis."""
+
+    run_id: str
+    done: list[OldKind] = Field(default_factory=list[OldKind])
+    kind: OldKind = OldKind.MEMORY
+    cursor: int = 0
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOptions:
+    """How to move. `vectors`: `auto` compares some with the model's own, `reuse` trusts them, `embed` makes all anew.
+
+    With `extract`, messages that no facts were taken from yet become memories here. `restart` forgets where an unfinished move stood.
+    """
+
+    dry_run: bool = True
+    vectors: Literal["auto", "reuse", "embed"] = "auto"
+    extract: bool = True
+    restart: bool = False
+    page: int | None = None
+
+
+OnProgress = Callable[[OldKind, int, int], None]
+"""Is told the kind, how many of it have been read in this run, and how many there are about."""
+
+
+class MigrationService:
+    """Moves one source."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        old: OldStore,
+        moves: MoveStore,
+        memories: MemoryStore,
+        decisions: MemoryCommits,
+        sessions: SessionStore,
+        summaries: Sequence[ArchivedSummaries],
+        embedder: Embedder,
+        counter: TokenCounter,
+        *,
+        extracts: bool,
+    ) -> None:
+        self._settings = settings
+        self._old = old
+        self._moves = moves
+        self._memories = memories
+        self._decisions = decisions
+        self._sessions = sessions
+        self._summaries = summaries
+        self._embedder = embedder
+        self._counter = counter
+        self._extracts = extracts
+        self._preview = MigrationPreview(moves, memories)
+
+    async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
+        """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
+        progress = await self._begin(options)
+        self._preview = MigrationPreview(self._moves, self._memories)
+        report = progress.report
+        kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
+        for kind in kinds:
+            if kind in progress.done:
+                continue
+            if kind is not progress.kind:
+                progress.kind, progress.cursor = kind, 0
+            total, seen = await self._old.count(kind), 0
+            if on_progress:
+                on_progress(kind, 0, total)
+            while True:
+                page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
+                brought = await self._move_page(scope, kind, page.items, report, options)
+                progress.cursor = page.cursor
+                if page.cursor == 0:  # Said in the same write as the counts: a kind that was read whole is not counted again.
+                    progress.done.append(kind)
+                if page.items and not options.dry_run:
+                    await self._moves.save(self._old.source, progress.model_dump_json(), brought)
+                seen += len(page.items)
+                if on_progress:
+                    on_progress(kind, seen, max(total, seen))
+                if page.cursor == 0:
+                    break
+        report.tokens = await self._old.count(OldKind.TOKEN)
+        report.finished = True
+        if not options.dry_run:
+            await self._moves.save(self._old.source, progress.model_dump_json())
+        return report
+
+    async def _begin(self, options: MoveOptions) -> _Progress:
+        run_id = await self._old.run_id()
+        stored = None if options.dry_run or options.restart else await self._moves.load(self._old.source)
+        if stored is not None:
+            try:
+                progress = _Progress.model_validate_json(stored)
+            except ValidationError:
+                progress = None  # Written by another release: begin again, which is harmless.
+            if progress is not None and progress.run_id == run_id and not progress.report.finished:
+                progress.report.resumed = True
+                return progress
+        return _Progress(run_id=run_id, report=Report(dry_run=options.dry_run))
+
+    async def _move_page(
+        self, scope: Scope, kind: OldKind, items: Sequence[OldItem], report: Report, options: MoveOptions
+    ) -> dict[bytes, MovedRecord]:
+        counts = report.counts[kind.value]
+        counts.read += len(items)
+        usable: list[OldItem] = []
+        for item in items:
+            if item.problem is None:
+                usable.append(item)
+            else:
+                _skip(report, kind, item.name, item.problem)
+        if kind is OldKind.MEMORY:
+            await self._move_memories(scope, usable, report, options)
+            return {}
+        earlier = await self._moves.brought(self._old.source, [item.digest for item in usable])
+        brought: dict[bytes, MovedRecord] = {}
+        for item, before in zip(usable, earlier, strict=True):
+            print_ = blake2b(item.document or b"", digest_size=8).hexdigest()
+            if before is not None and before.fingerprint == print_:
+                counts.there += 1
+                continue
+            try:
+                if kind is OldKind.SESSION:
+                    version = await self._move_session(scope, item, before, report, options)
+                elif kind is OldKind.VIEW:
+                    version = await self._move_view(scope, item, report, options)
+                else:
+                    version = await self._move_partition(scope, item, report, options)
+            except UnmovableRecord as error:
+                _skip(report, kind, item.name, str(error))
+                continue
+            brought[item.digest] = MovedRecord(print_, version)
+        return brought
+
+    # ------------------------------------------------------------------------------------------------------------ memories
+
+    async def _move_memories(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
+        memories: dict[str, OldMemory] = {}
+        for item in items:
+            try:
+                memory = memory_of_hash(item.name, item.fields or {})
+            except UnmovableRecord as error:
+                _skip(report, OldKind.MEMORY, item.name, str(error))
+                continue
+            if memory.record.id in memories:
+                _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
+                continue
+            memories[memory.record.id] = memory
+        records = [screen_caller_record(self._settings, memory.record) for memory in memories.values()]
+        states = await (
+            self._preview.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+        )
+        counts = report.counts[OldKind.MEMORY.value]
+        arrived: list[OldMemory] = []
+        for memory, state in zip(memories.values(), states, strict=True):
+            match state:
+                case "new":
+                    counts.written += 1
+                    arrived.append(memory)
+                    _note_changes(report, OldKind.MEMORY, memory.record.id, memory.notes)
+                case "same":
+                    counts.there += 1
+                    arrived.append(memory)  # A run that was killed may have written it without its vector.
+                case "repeat":
+                    counts.merged += 1
+                    _note_remark(
+                        report.changed,
+                        OldKind.MEMORY,
+                        memory.record.id,
+                        "a memory here says the same: this is its evidence, the id its name",
+                    )
+                case "buried":
+                    counts.deleted_here += 1
+                case _:
+                    counts.other += 1
+                    _note_remark(
+                        report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is"
+                    )
+        new = sum(state == "new" for state in states)
+        usable = await self._vectors(arrived, options)
+        reused = sum(memory.record.id in usable for memory, state in zip(memories.values(), states, strict=True) if state == "new")
+        if not options.dry_run:
+            await self._moves.give_vectors(
+                scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable]
+            )
+        report.vectors_reused += reused
+        report.vectors_to_embed += new - reused
+
+    async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
+        """The vectors that can be kept, by id: those of this model, of memories that are searched by their own text alone."""
+        usable: dict[str, NDArray[np.float32]] = {}
+        for memory in memories if options.vectors != "embed" else ():
+            in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
+            if memory.vector is None or in_session or len(memory.vector) != 4 * self._embedder.dimensions:
+                continue
+            vector = np.frombuffer(memory.vector, dtype="<f4").astype(np.float32)
+            size = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
+            if size > 1e-6:
+                usable[memory.record.id] = vector / np.float32(size)
+        if not usable:
+            return {}
+        try:
+            usable = dict(zip(usable, await self._embedder.adopt(np.stack(list(usable.values()))), strict=True))
+        except (ModelUnavailable, ModelAnswerInvalid):
+            return {}
+        if options.vectors == "auto":
+            texts = {memory.record.id: memory.record.text for memory in memories}
+            probes = list(usable)[:: max(len(usable) // _PROBES, 1)][:_PROBES]
+            try:
+                own = await self._embedder.embed([texts[name] for name in probes])
+            except (ModelUnavailable, ModelAnswerInvalid):
+                return {}
+            if any(float(np.dot(usable[name], vector)) < _SAME_MODEL for name, vector in zip(probes, own, strict=True)):
+                return {}
+        return usable
+
+    # ------------------------------------------------------------------------------------------------------------ sessions
+
+    async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
+        """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
+        counts = report.counts[OldKind.SESSION.value]
+        old = session_of(item.document or b"")
+        stored = await self._memories.get(scope, [record.id for record in old.body.memories])
+        ids = {record.id for record in stored if record is not None}
+        ids |= {record.id for record in old.body.memories if self._preview.knows(scope, record.id)}
+        change = self._session_write(old, item, ids, before, options)
+        version = 0
+        try:
+            if options.dry_run:
+                state = await self._sessions.get(scope, old.ref, 1)
+                known_here = "absent" if state is None else str(state.version)
+                if change.if_match != known_here or old.ref in self._preview.sessions:
+                    raise VersionMismatch("it is here", current=state.version if state is not None else 0)
+                await self._preview.permit(scope, old.ref, change)
+                self._preview.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
+            else:
+                version = (await self._sessions.write(scope, old.ref, change)).version
+        except IdTaken as error:
+            raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
+        except VersionMismatch:
+            here = await self._sessions.get(scope, old.ref)
+            identities = self._preview.sessions.get(old.ref)
+            if identities is None and here is not None:
+                identities = {message_identity(entry.message) for entry in here.messages}
+            if identities is None:
+                counts.deleted_here += 1
+            elif {message_identity(new.message) for new in change.messages} <= identities:
+                counts.there += 1
+            else:
+                counts.other += 1
+                reason = "it changed there and here since it was brought" if before else "another session of this identity stands here"
+                _note_remark(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
+            return before.version if before else 0
+        counts.written += 1
+        _note_changes(report, OldKind.SESSION, item.name, old.notes)
+        return version
+
+    def _session_write(
+        self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions
+    ) -> SessionWrite:
+        settings, body = self._settings, old.body
+        longterm = settings.longterm
+        wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
+        own = enumerate(body.memories if longterm.enabled else ())
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
+        # Without ttl_seconds its last PUT said "for ever", whatever expiry an earlier one left on the key.
+        left = None if body.ttl_seconds is None else item.seconds_left
+        debounce = longterm.extraction_debounce_seconds
+        return SessionWrite(
+            mode="put",
+            messages=[
+                # What was promoted or extracted there is not done a second time here.
+                NewMessage(
+                    message,
+                    self._counter.count_chat(message),
+                    wanted and message.discrete_memory_extracted == "f" and message.persisted_at is None,
+                )
+                for message in body.messages
+            ],
+            context=body.context,
+            context_tokens=self._counter.count(body.context) if body.context else 0,
+            data=body.data,
+            memories=body.memories,
+            waiting=waiting,
+            strategy=body.long_term_memory_strategy,
+            ttl_seconds=body.ttl_seconds,
+            client_tokens=body.tokens,
+            created_at=body.created_at,
+            last_accessed=body.last_accessed,
+            default_window=settings.models.default_context_window,
+            extract_after_ms=int(debounce * 1000) if self._extracts and wanted else -1,
+            extract_within_ms=int(debounce * 10_000),
+            if_match="absent" if before is None else str(before.version),
+            moved=MovedSession(body.created_at, body.updated_at, left),
+        )
+
+    # --------------------------------------------------------------------------------------------------------------- views
+
+    async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+        values = view_of(item.document or b"")
+        self._want_summaries()
+        counts = report.counts[OldKind.VIEW.value]
+        for summaries in self._summaries:
+            try:
+                fresh = await summaries.bring_in_view(scope, values, dry_run=options.dry_run)
+            except ValueError as error:
+                raise UnmovableRecord(problem_of(error)) from error
+            counts.written += fresh
+            counts.there += not fresh
+        return 0
+
+    def _want_summaries(self) -> None:
+        if not self._summaries:
+            raise UnmovableRecord("this server keeps no summary views")
+
+    async def _move_partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+        notes: list[str] = []
+        values = partition_of(item.document or b"", notes)
+        self._want_summaries()
+        counts = report.counts[OldKind.PARTITION.value]
+        for summaries in self._summaries:
+            try:
+                added = await summaries.bring_in_partition(scope, values, dry_run=options.dry_run)
+            except ValueError as error:
+                raise UnmovableRecord(problem_of(error)) from error
+            if added is None:
+                raise UnmovableRecord("its view is not there any more")
+            counts.written += added
+            counts.there += not added
+        _note_changes(report, OldKind.PARTITION, item.name, notes)
+        return 0
+
+
+def _skip(report: Report, kind: OldKind, name: str, reason: str) -> None:
+    report.counts[kind.value].skipped += 1
+    _note_remark(report.skipped, kind, name, reason)
+
+
+def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> None:
+    if notes:
+        report.counts[kind.value].changed += 1
+        _note_remark(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
+
+
+def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
+    """Names it in the report, which stays bounded: the counts are always whole."""
+    if len(remarks) < _LISTED:
+        remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

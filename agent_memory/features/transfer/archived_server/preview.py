@@ -1,0 +1,156 @@
+"""What a move would come to, without a write: for a dry run, as exactly as the move itself would say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_memory.features.memories.owners import with_session_owner
+from agent_memory.features.memories.records import WORDS, Standing, memory_digest, standing
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.write_decisions import repeats
+from agent_memory.features.sessions.session_write import SessionWrite
+from agent_memory.features.transfer.archived_server.progress import ExistingDigests, MoveStore
+from agent_memory.foundation.core.errors import IdTaken
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.text.dates.relative import same_meaning
+from agent_memory.foundation.text.normalization import ends_at, is_plain, is_turn
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+
+@dataclass(frozen=True, slots=True)
+class _PreviewedRecord:
+    """A record that is looked at: its name in keys, what makes it the same, its place among others, and what of it is here."""
+
+    record: MemoryRecord
+    mid: str
+    digest: str
+    standing: Standing
+    here: ExistingDigests
+
+
+class MigrationPreview:
+    """Remembers what the run would have written so far: what comes later meets that, too."""
+
+    def __init__(self, moves: MoveStore, memories: MemoryStore) -> None:
+        self._moves = moves
+        self._memories = memories
+        self._digests: dict[str, str] = {}
+        self._records: dict[str, MemoryRecord] = {}
+        self._by: dict[tuple[str, str], str] = {}
+        self.sessions: dict[SessionRef, set[str]] = {}
+        """The messages of sessions that would be here by now."""
+
+    async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+        """What `settling.adopt_settled` would answer, had the run written what it would have."""
+        coming = [
+            _PreviewedRecord(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
+            for record, here in zip(records, await self._moves.here(scope, records), strict=True)
+        ]
+        await self._read_holders(scope, coming)
+        others = set(await self._memories.taken_ids(scope, records))
+        states = [""] * len(coming)
+        # In the order in which they are adopted; what has the words of another is settled when all the others are there.
+        twins: list[tuple[int, MemoryRecord]] = []
+        for position in sorted(range(len(coming)), key=lambda position: records[position].created_at):
+            preview = coming[position]
+            states[position] = self._state(preview, of_another=preview.record.id in others)
+            if not states[position] and (twin := self._twin(preview)) is not None:
+                twins.append((position, twin))
+            elif not states[position]:
+                states[position] = self._settle_new(preview)
+        for position, twin in sorted(twins, key=lambda pair: pair[0]):
+            preview = coming[position]
+            if repeats(preview.record, twin):
+                self._digests[preview.mid] = preview.digest
+                states[position] = "repeat"
+            else:
+                states[position] = self._settle_new(preview)
+        return states
+
+    def knows(self, scope: Scope, memory_id: str) -> bool:
+        """Whether a memory of this id would be here by now."""
+        return self._memories.mid(scope, memory_id) in self._digests
+
+    async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
+        """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
+        placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
+        taken = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
+        for position, record in placed:
+            if record.id in taken:
+                raise IdTaken([record.id], field=f"memories.{position}.id")
+
+    async def _read_holders(self, scope: Scope, coming: Sequence[_PreviewedRecord]) -> None:
+        """Reads the memories here that have the words of some of these, once."""
+        mids = {mid for preview in coming for mid in preview.here.holders.values()} - self._records.keys()
+        names = sorted(mids)
+        for mid, stored in zip(names, await self._memories.load_by_names(scope, names), strict=True):
+            if stored is not None:
+                self._records[mid] = stored.record
+        for preview in coming:
+            for name, mid in preview.here.holders.items():
+                self._by.setdefault((preview.standing.scope, name), mid)
+
+    def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
+        """What stands in the way of a record by its id, which may be `of_another` owner; "" when nothing does."""
+        if preview.here.buried:
+            return "buried"
+        if of_another:
+            return "other"
+        digest = self._digests.get(preview.mid, preview.here.digest)
+        if digest is not None:
+            return "same" if digest == preview.digest else "other"
+        return "same" if preview.here.alias == preview.digest else ""
+
+    def _holder_of(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
+        """The other memory that has the words of a record under a name."""
+        mid = self._by.get((preview.standing.scope, name)) if name else None
+        return None if mid is None or mid == preview.mid else self._records.get(mid)
+
+    def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
+        """The memory beside which a statement is not written; messages of sessions have their own place."""
+        record = preview.record
+        in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
+        if in_session or record.quarantine is not None or not preview.standing.kin:
+            return None
+        kin = self._holder_of(preview, preview.standing.kin)
+        return kin if kin is not None else self._holder_of(preview, preview.standing.words)
+
+    def _settle_new(self, preview: _PreviewedRecord) -> str:
+        """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
+        self._digests[preview.mid] = preview.digest
+        if self._said_before(preview):
+            return "repeat"
+        record, stands = preview.record, preview.standing
+        self._records[preview.mid] = record.model_copy(update={"text": "-"})
+        if record.quarantine is not None or place_ended(record):
+            return "new"
+        for name in filter(None, (stands.kin, stands.words)):
+            if stands.kin:
+                self._by.setdefault((stands.scope, name), preview.mid)
+            else:
+                # Of what was said, the last time counts.
+                self._by[stands.scope, name] = preview.mid
+        return "new"
+
+    def _said_before(self, preview: _PreviewedRecord) -> bool:
+        record = preview.record
+        if not is_turn(record) or not is_plain(record) or record.quarantine is not None:
+            return False
+        statement = self._holder_of(preview, WORDS + preview.standing.words[1:])
+        if statement is not None and ends_at(statement) is None:
+            return True
+        turn = self._holder_of(preview, preview.standing.words)
+        if turn is None or ends_at(turn) is not None:
+            return False
+        within = same_meaning(record.text, record.created_at)
+        same_time = within is None or within[0] <= turn.created_at < within[1]
+        same_role = str(turn.metadata.get("role")) == str(record.metadata.get("role"))
+        return same_role and same_time
+
+
+def place_ended(record: MemoryRecord) -> bool:
+    """Whether a memory goes to the history as soon as it is written: its time is over."""
+    ends = ends_at(record)
+    return ends is not None and ends <= datetime.now(UTC)

@@ -1,0 +1,130 @@
+"""A move from another server, on our side: how far it is, which sessions it brought, and what of its memories is here already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+
+from agent_memory.features.memories.records import WORDS, standing
+from agent_memory.features.memories.store import IndexEntry, MemoryStore
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.text.retrieval_units import unit_terms
+from agent_memory_client.models import MemoryRecord
+
+_LIFETIME_SECONDS = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRecord:
+    """A session or view that a move brought: a fingerprint of what it was there, and the version it got here."""
+
+    fingerprint: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingDigests:
+    """What is here of a memory: digests of what stands under its id and of what came under it as another's evidence, whether it was
+    deleted here, and the memories that hold its words (names in keys), by the fields of `standing`."""
+
+    digest: str | None
+    alias: str | None
+    buried: bool
+    holders: Mapping[str, str]
+
+
+class MoveStore:
+    """The notes of moves, by source."""
+
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._memories = memories
+
+    async def load(self, source: str) -> bytes | None:
+        """How far the move from a source is, as `save` wrote it."""
+        key = self._keys.move(source)
+        return (await read(self._client, lambda pipe: pipe.get(key)))[0]
+
+    async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
+        """Notes how far a move is, and what it has brought since, in one step."""
+        key = self._keys.move(source)
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.set(key, progress, ex=_LIFETIME_SECONDS)
+                if brought:
+                    pipe.hset(f"{key}:s", mapping={name: f"{moved.fingerprint} {moved.version}" for name, moved in brought.items()})
+                pipe.expire(f"{key}:s", _LIFETIME_SECONDS)
+                await pipe.execute()
+
+    async def brought(self, source: str, names: Sequence[bytes]) -> list[MovedRecord | None]:
+        """What earlier runs brought of these."""
+        if not names:
+            return []
+        key = f"{self._keys.move(source)}:s"
+        rows = (await read(self._client, lambda pipe: pipe.hmget(key, list(names))))[0]
+        return [None if raw is None else _brought(raw) for raw in rows]
+
+    async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingDigests]:
+        """What is here of some records, in one round trip."""
+        mids = [self._memories.mid(scope, record.id) for record in records]
+        standings = [standing(scope.tenant, record) for record in records]
+        names = [tuple(dict.fromkeys(filter(None, (stands.kin, stands.words, WORDS + stands.words[1:])))) for stands in standings]
+
+        def build(pipe: Pipe) -> None:
+            for mid, stands, fields in zip(mids, standings, names, strict=True):
+                pipe.hget(self._keys.memory(mid), "h")
+                pipe.hget(self._keys.history(mid), "h")
+                pipe.exists(self._keys.tombstone(mid))
+                pipe.get(self._keys.alias(mid))
+                pipe.hmget(self._keys.by(stands.scope), list(fields))
+
+        replies = await read(self._client, build) if records else []
+        rows = [replies[start : start + 5] for start in range(0, len(replies), 5)]
+        return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
+
+    async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
+        """Makes memories findable by vectors (length 1) that came with them, where they still wait for one; returns how many."""
+        mids = [self._memories.mid(scope, record.id) for record, _ in items]
+        due = self._keys.due(DueKind.MEMORY)
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hget(self._keys.memory(mid), "n")
+                pipe.zscore(due, mid)
+
+        replies = await read(self._client, build) if mids else []
+        waiting = zip(mids, items, replies[::2], replies[1::2], strict=True)
+        return sum(
+            await self._memories.write_index(
+                [
+                    IndexEntry(mid, int(version), int(lease), vector, unit_terms(record))
+                    for mid, (record, vector), version, lease in waiting
+                    if version is not None and lease is not None
+                ]
+            )
+        )
+
+
+def _here(fields: Sequence[str], row: Sequence[Any]) -> ExistingDigests:
+    current, past, buried, alias, holders = row
+    digest = current if current is not None else past
+    return ExistingDigests(
+        None if digest is None else digest.decode(),
+        None if alias is None else alias.decode().partition(" ")[2],
+        bool(buried),
+        {name: mid.decode() for name, mid in zip(fields, holders, strict=True) if mid is not None},
+    )
+
+
+def _brought(raw: bytes) -> MovedRecord:
+    fingerprint, _, version = raw.decode().partition(" ")
+    return MovedRecord(fingerprint, int(version))

@@ -1,0 +1,271 @@
+"""What the archived server stored, as our models: pure, tolerant of every form that its releases wrote, and saying what it had to change.
+
+Nothing is guessed silently: what cannot be kept as it was is a note on the record; what cannot be a record at all is `UnmovableRecord`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from agent_memory.features.transfer.archived_server.values import (
+    clean_text,
+    cleaned_json,
+    count_of,
+    decode_text,
+    first_problem,
+    instant,
+    json_object,
+    made_id,
+    memory_type_of,
+    number_or_text,
+    split_tags,
+    tags_of,
+    to_json,
+    ulid_time,
+)
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory_client.models import (
+    ANSWER,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryStrategyConfig,
+    MemoryTypeEnum,
+    WorkingMemory,
+)
+
+_MAX_ROLE_CHARS = 64
+_TIMES = ("created_at", "last_accessed", "updated_at", "persisted_at", "event_date")
+_VECTORS = (b"vector", b"embedding")
+
+
+class UnmovableRecord(ValueError):
+    """This cannot be moved; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldMemory:
+    """A long-term memory, the float32 vector that stood with it, and what had to be changed."""
+
+    record: MemoryRecord
+    vector: bytes | None
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OldSession:
+    """A session; `body.ttl_seconds` is what its last PUT said."""
+
+    ref: SessionRef
+    body: WorkingMemory
+    notes: list[str] = field(default_factory=list[str])
+
+
+def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
+    """A memory from its hash; `name` is what follows the prefix in its key. Raises Unusable."""
+    notes: list[str] = []
+    values: dict[str, Any] = {}
+    for raw_name, raw in fields.items():
+        if raw_name not in _VECTORS:
+            values[decode_text(raw_name, [], "")] = decode_text(raw, notes, decode_text(raw_name, [], ""))
+    values["id"] = values.get("id_") or values.get("id") or name
+    for tags in ("topics", "entities", "extracted_from"):
+        values[tags] = split_tags(values.get(tags))
+    for objects in ("metadata", "extraction_strategy_config"):
+        values[objects] = json_object(values.get(objects), objects, notes)
+    for times in _TIMES:
+        values[times] = number_or_text(values.get(times))
+    if values.get("pinned") is not None:
+        values["pinned"] = str(values["pinned"]).strip().lower() in ("1", "true", "t", "yes")
+    values.setdefault("memory_type", MemoryTypeEnum.SEMANTIC.value)
+    record = record_of(values, notes, flag="t")
+    vector = next((fields[field] for field in _VECTORS if fields.get(field)), None)
+    return OldMemory(record, vector, notes)
+
+
+def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
+    """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
+    text = clean_text(values.get("text"), notes, "text")
+    if not text.strip():
+        raise UnmovableRecord("it has no text")
+    fields: dict[str, Any] = {"id": values.get("id"), "text": text}
+    for name in ("session_id", "user_id", "namespace"):
+        fields[name] = values.get(name) or None
+    for name in ("topics", "entities"):
+        fields[name] = tags_of(values.get(name), name, notes)
+    references = [str(reference) for reference in values.get("extracted_from") or () if str(reference).strip()]
+    fields["extracted_from"] = references or None
+    fields["memory_hash"] = values.get("memory_hash") or None
+    fields["pinned"] = bool(values.get("pinned"))
+    fields["access_count"] = count_of(values.get("access_count"), notes)
+    fields["discrete_memory_extracted"] = mark if (mark := values.get("discrete_memory_extracted")) in ("t", "f") else flag
+    fields["memory_type"] = memory_type_of(values.get("memory_type"), notes)
+    fields["extraction_strategy"] = clean_text(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
+    for name in ("metadata", "extraction_strategy_config"):
+        fields[name] = values.get(name) or {}
+    for name in _TIMES:
+        if (moment := instant(values.get(name), name, notes)) is not None:
+            fields[name] = moment
+    _fill_times(fields)
+    try:
+        return MemoryRecord.model_validate(fields, context=ANSWER)
+    except ValidationError as error:
+        raise UnmovableRecord(first_problem(error)) from None
+
+
+def _fill_times(fields: dict[str, Any]) -> None:
+    """Times that are missing: the nearest known one, or that of a ULID. Else they count as not given, and become the time of the move."""
+    times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
+    nearest = times[0] if times else ulid_time(str(fields["id"]))
+    for name in ("created_at", "updated_at", "last_accessed"):
+        if nearest is not None:
+            fields.setdefault(name, nearest)
+
+
+def session_of(raw: bytes) -> OldSession:
+    """A session from its JSON. Raises Unusable."""
+    notes: list[str] = []
+    values = _document(raw, notes)
+    times = {name: instant(values.get(name), name, notes) for name in ("created_at", "last_accessed", "updated_at")}
+    first = times["created_at"] or times["updated_at"] or times["last_accessed"] or datetime.now(UTC)
+    body: dict[str, Any] = {
+        "session_id": values.get("session_id"),
+        "namespace": values.get("namespace") or None,
+        "user_id": values.get("user_id") or None,
+        "context": clean_text(values.get("context"), notes, "context") or None,
+        "tokens": count_of(values.get("tokens"), notes),
+        "created_at": first,
+        "last_accessed": times["last_accessed"] or times["updated_at"] or first,
+        "updated_at": times["updated_at"] or times["last_accessed"] or first,
+        "ttl_seconds": _ttl(values.get("ttl_seconds"), notes),
+        "data": cleaned_json(values.get("data"), notes),
+        "messages": _messages(values.get("messages"), first, notes),
+        "memories": _own_memories(values.get("memories"), first, notes),
+        "long_term_memory_strategy": _strategy(values.get("long_term_memory_strategy"), notes),
+    }
+    try:
+        session = WorkingMemory.model_validate(body, context=ANSWER)
+    except ValidationError as error:
+        raise UnmovableRecord(first_problem(error)) from None
+    return OldSession(SessionRef(session.session_id, session.namespace, session.user_id), session, notes)
+
+
+def view_of(raw: bytes) -> dict[str, Any]:
+    """What the JSON of a summary view says. Raises Unusable."""
+    return _document(raw, [])
+
+
+def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
+    """What the JSON of a computed partition says. Raises Unusable."""
+    values = _document(raw, notes)
+    values["summary"] = clean_text(values.get("summary"), notes, "summary")
+    return values
+
+
+def problem_of(error: ValueError) -> str:
+    """What is wrong with values that were refused."""
+    return first_problem(error) if isinstance(error, ValidationError) else str(error)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sessions
+
+
+def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
+    text = decode_text(raw, notes, "the document")
+    try:
+        values: Any = json.loads(text)
+        # An early release wrote JSON as a string of JSON.
+        values = json.loads(values) if isinstance(values, str) else values
+    except (ValueError, RecursionError):
+        raise UnmovableRecord("it is not JSON") from None
+    if isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    if not isinstance(values, dict):
+        raise UnmovableRecord("it is not a JSON object")
+    return cast("dict[str, Any]", values)
+
+
+def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMessage]:
+    messages: list[MemoryMessage] = []
+    moment = first
+    for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+        if not isinstance(value, dict):
+            notes.append(f"message {position} is no object and was left out")
+            continue
+        fields = cast("dict[str, Any]", value)
+        content = fields.get("content")
+        said = clean_text(
+            content if isinstance(content, str) else None if content is None else to_json(content), notes, f"message {position}"
+        )
+        if not said.strip():
+            notes.append(f"message {position} has no text and was left out")
+            continue
+        moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
+        persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
+        role = (
+            clean_text(fields.get("role"), notes, f"message {position}: role")
+            .replace("\n", " ")
+            .replace("\t", " ")
+            .replace("\r", " ")
+            .strip()
+        )
+        name = fields.get("id")
+        built = {
+            # Where an id is missing, what is said and its place make one, so that moving again makes the same.
+            "id": name if isinstance(name, str) and name.strip() else made_id(str(position), said, moment),
+            "role": role[:_MAX_ROLE_CHARS] or "user",
+            "content": said,
+            "created_at": moment,
+            "persisted_at": persisted,
+            "discrete_memory_extracted": "t" if fields.get("discrete_memory_extracted") == "t" else "f",
+        }
+        try:
+            messages.append(MemoryMessage.model_validate(built, context=ANSWER))
+        except ValidationError as error:
+            built["id"] = made_id(str(position), said, moment)
+            messages.append(MemoryMessage.model_validate(built, context=ANSWER))
+            notes.append(f"message {position} got a new id: {first_problem(error)}")
+    return messages
+
+
+def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[MemoryRecord]:
+    memories: list[MemoryRecord] = []
+    for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+        fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        text = str(fields.get("text") or "")
+        filled = {"memory_type": MemoryTypeEnum.MESSAGE.value, "created_at": first, **fields}
+        filled["id"] = fields.get("id") or made_id(f"memory {position}", text)
+        for name in ("metadata", "extraction_strategy_config"):
+            filled[name] = cleaned_json(fields.get(name), notes) or {}
+        for name in ("topics", "entities", "extracted_from"):
+            filled[name] = split_tags(filled.get(name))
+        try:
+            memories.append(record_of(filled, notes, flag="f"))
+        except UnmovableRecord as error:
+            notes.append(f"memory {position} of the session was left out: {error}")
+    return memories
+
+
+def _strategy(value: Any, notes: list[str]) -> MemoryStrategyConfig:
+    if value is None:
+        return MemoryStrategyConfig()
+    try:
+        return MemoryStrategyConfig.model_validate(value)
+    except ValidationError:
+        notes.append("its strategy is unknown: discrete was taken")
+        return MemoryStrategyConfig()
+
+
+def _ttl(value: Any, notes: list[str]) -> int | None:
+    if value is None:
+        return None
+    try:
+        return max(int(float(value)), 0)
+    except (TypeError, ValueError, OverflowError):
+        notes.append("ttl_seconds is no number: it is kept until it is deleted")
+        return None

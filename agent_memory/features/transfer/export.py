@@ -1,0 +1,228 @@
+"""Exports: everything of a user as lines of JSON, read page by page while others write."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory import __version__
+from agent_memory.features.access import audit
+from agent_memory.features.jobs.erasure_orders import Erasure
+from agent_memory.features.sessions.codec import StoredMessage, beside_of
+from agent_memory.features.transfer.change_export import ChangeExport, ChangeTransfer
+from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader, Version, flat_version
+from agent_memory.features.transfer.receipts import ExportStore
+from agent_memory.features.transfer.session_export import SessionExport, SessionExportReader
+from agent_memory.foundation.api.principals import list_place_of, whole_agent
+from agent_memory.foundation.core.clock import iso
+from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.feature import AgentExporter, AgentOwner, Exporter, Owner
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.search.indexes import SCHEMA_VERSION, VectorSpec
+from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION, OperationState
+
+log = logging.getLogger(__name__)
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSources:
+    """What an export reads."""
+
+    memories: MemoryExportReader
+    changes: ChangeTransfer
+    sessions: SessionExportReader
+    others: Sequence[Exporter]
+    """What other features export."""
+    spec: VectorSpec
+
+
+class ExportService:
+    """Writes users out."""
+
+    def __init__(self, sources: ExportSources, exports: ExportStore, *, audits: bool = False) -> None:
+        self._from = sources
+        self._exports = exports
+        self._audits = audits
+
+    async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
+        """An export: its operation's id, and its lines in pieces of some kB. Raises Forbidden for a user out of reach.
+
+        Whatever was acknowledged before is in it. The last line counts the lines before it: without it the export is not whole.
+        """
+        namespace, _ = list_place_of(scope, namespace, user_id)
+        operation_id = await self._exports.begin(scope)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
+
+    async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
+        """As `begin`, of an agent. Raises Forbidden for one out of reach, and for callers who are limited to users."""
+        namespace = whole_agent(scope, namespace, agent_id)
+        operation_id = await self._exports.begin(scope)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, None, None, agent_id), operation_id)
+
+    async def _encoded_lines(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
+        counts: Counter[str] = Counter()
+        ended = False
+        try:
+            async for lines in self._pages(scope, erasure, operation_id):
+                if not lines:
+                    continue
+                counts.update(line["kind"] for line in lines)
+                yield b"".join(map(_encode_line, lines))
+            yield _encode_line({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
+            ended = True
+            await self._exports.note(scope, operation_id, OperationState.DONE, counts)
+            self._audit(scope, erasure, operation_id, counts)
+        finally:
+            if not ended:
+                await self._note_failure(scope, operation_id, counts)
+
+    def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
+        """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
+        if self._audits:
+            ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
+            ids["agent_id"] = erasure.agent_id
+            named = {name: value for name, value in ids.items() if value is not None}
+            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
+
+    async def _note_failure(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
+        try:
+            await self._exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
+        except RedisUnavailable as error:
+            log.warning("cannot note that an export failed: %s", error)
+
+    async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
+        """All lines. Memories come before sessions, which is the order for bringing them in, and those that were made of a session's
+        messages meanwhile once more after them."""
+        sources, user = self._from, erasure.user_id or ""
+        began = await sources.memories.now()
+        yield [self._header(erasure, operation_id)]
+        if erasure.agent_id is not None:
+            async for lines in self._agent_pages(scope, erasure, erasure.agent_id, began):
+                yield lines
+            return
+        # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
+        for exporter in sources.others:
+            yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
+        async for memories in sources.memories.pages(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+        async for changes in sources.changes.pages(scope, erasure, began):
+            yield [change_line(change) for change in changes]
+        async for sessions in sources.sessions.pages(scope, erasure.namespace, user):
+            yield [session_line(session) for session in sessions]
+        async for memories in sources.memories.changed_since(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+
+    async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
+        """All lines of an agent: what bears its name, and its sessions with the memories of these. Changes stay with their users."""
+        sources = self._from
+        for exporter in sources.others:
+            if isinstance(exporter, AgentExporter):
+                yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]
+        async for memories in sources.memories.pages(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+        async for sessions in sources.sessions.agent_pages(scope, erasure.namespace, agent_id):
+            said = [Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id) for ref in (session.ref for session in sessions)]
+            for each in said:
+                async for memories in sources.memories.pages(scope, each, began):
+                    yield [memory_line(memory) for memory in memories if memory.any.agent_id != agent_id]
+            yield [{**session_line(session), "user_id": session.ref.user_id} for session in sessions]
+            for each in said:
+                async for memories in sources.memories.changed_since(scope, each, began):
+                    yield [memory_line(memory) for memory in memories]
+        async for memories in sources.memories.changed_since(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+
+    def _header(self, erasure: Erasure, operation_id: str) -> Line:
+        spec = self._from.spec
+        agent = {} if erasure.agent_id is None else {"agent_id": erasure.agent_id}
+        return {
+            "kind": "header",
+            "format": EXPORT_FORMAT,
+            "version": EXPORT_VERSION,
+            "server": __version__,
+            "terms": SCHEMA_VERSION,
+            "at": iso(datetime.now(UTC)),
+            "user_id": erasure.user_id,
+            "namespace": erasure.namespace,
+            "operation_id": operation_id,
+            "embedding": {"model": spec.model, "dimensions": spec.dimensions, "datatype": spec.datatype},
+            **agent,
+        }
+
+
+def _encode_line(line: Line) -> bytes:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _version(version: Version) -> dict[str, Any]:
+    return flat_version(version, vector=None if version.vector is None else base64.b64encode(version.vector).decode())
+
+
+def memory_line(memory: MemoryExport) -> Line:
+    """A memory with all that is known of it."""
+    line: dict[str, Any] = {"kind": "memory", "id": memory.id, "state": memory.state}
+    if memory.now is not None:
+        line["now"] = _version(memory.now)
+    parts: Iterable[tuple[str, list[Any]]] = (
+        ("versions", [_version(version) for version in memory.versions]),
+        ("aliases", [list(alias) for alias in memory.aliases]),
+        ("evidence", [piece.model_dump(mode="json", exclude_none=True) for piece in memory.evidence]),
+    )
+    return line | {name: values for name, values in parts if values}
+
+
+def change_line(export: ChangeExport) -> Line:
+    """A change, with the ids of the memories that it names."""
+    change = export.change
+    line: dict[str, Any] = {"kind": "change", "id": change.id, "what": change.kind.value, "state": change.state, "batch": change.batch}
+    line |= {"at": iso(change.at), "origin": change.origin, "namespace": export.namespace, "memories": list(export.memories)}
+    return line | {"lines": [list(words) for words in export.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
+
+
+def session_line(session: SessionExport) -> Line:
+    """A session, or what waits of one that is gone."""
+    line: dict[str, Any] = {
+        "kind": "waiting" if session.gone else "session",
+        "session_id": session.ref.session_id,
+        "namespace": session.ref.namespace,
+        "messages": [_message(stored, session) for stored in session.messages],
+        "memories": list(session.memories),
+        "strategy": session.strategy.model_dump(mode="json"),
+    }
+    state = session.state
+    if state is not None:
+        times = ("created_at", "updated_at", "last_accessed")
+        line |= {name: iso(getattr(state, name)) for name in times}
+        line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": session.seconds_left}
+        line |= {"tokens": state.client_tokens, "window": state.window}
+        if state.agent_id is not None:
+            line["agent_id"] = state.agent_id
+        line |= session.parts
+    return line
+
+
+def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
+    message = stored.message
+    promoted = stored.promote and stored.seq <= session.promoted
+    persisted = message.persisted_at
+    if persisted is None and promoted and session.state is not None:
+        persisted = session.state.promoted_at
+    said: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
+    if beside_of(message):
+        said["chat"] = message.to_chat()
+    if persisted is not None:
+        said["persisted_at"] = iso(persisted)
+    flags = {
+        "extracted": message.discrete_memory_extracted == "t" or stored.seq <= session.extracted,
+        "promoted": promoted,
+        "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
+    }
+    return said | {name: True for name, holds in flags.items() if holds}

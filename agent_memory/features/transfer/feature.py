@@ -1,0 +1,60 @@
+"""Export and import of all that is kept of a user."""
+
+from __future__ import annotations
+
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.agent_sessions import AgentSessions
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.change_export import ChangeTransfer
+from agent_memory.features.transfer.export import ExportService, ExportSources
+from agent_memory.features.transfer.imports import ImportService, ImportTargets
+from agent_memory.features.transfer.memory_export import MemoryExportReader
+from agent_memory.features.transfer.receipts import ExportStore
+from agent_memory.features.transfer.restore import Restorer
+from agent_memory.features.transfer.session_export import SessionExportReader
+from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.storage.erasures import ErasureGuard
+
+
+def open_transfer(foundation: Foundation, services: Services) -> None:
+    """Opens export and import; the parts of other features are those that they have announced."""
+    settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
+    sessions = services[SessionStore]
+    receipts = ExportStore(client, keys)
+    services[OperationService].register_receipts(receipts)
+    reader = MemoryExportReader(client, keys, spec)
+    restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
+    changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
+    whole_sessions = SessionExportReader(client, keys, sessions, services[AgentSessions], services.session_parts)
+    sources = ExportSources(reader, changes, whole_sessions, services.exporters, spec)
+    targets = ImportTargets(
+        restorer,
+        services[MemoryCommits],
+        services[MemoryStore],
+        reader,
+        changes,
+        sessions,
+        services.exporters,
+        services.session_parts,
+        foundation.counter,
+        foundation.ids,
+        services[ErasureGuard],
+    )
+    services.add(
+        receipts,
+        ExportService(sources, receipts, audits=settings.server.audit_log),
+        ImportService(settings, targets, services[MemoryLimit], extracts=foundation.extracts),
+    )
+
+
+TRANSFER = Feature(
+    name="transfer",
+    open=open_transfer,
+    routes=("agent_memory.features.transfer.routes:router", "agent_memory.features.transfer.routes:agents"),
+)

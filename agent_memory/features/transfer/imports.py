@@ -1,0 +1,338 @@
+"""Imports: the lines of an export become a user's data again, each as it was. Done twice, the second time changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Update
+from agent_memory.features.memories.quarantine.service import screen_caller_record, screen_record
+from agent_memory.features.memories.service import message_memory_id
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.write_decisions import add_details, tells_the_same
+from agent_memory.features.sessions.codec import message_identity
+from agent_memory.features.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.sessions.strategies import check_strategy
+from agent_memory.features.transfer.change_export import ChangeTransfer
+from agent_memory.features.transfer.import_lines import (
+    EndLine,
+    HeaderLine,
+    ImportPlacement,
+    SessionLine,
+    header_of,
+    parse_line,
+    times_of,
+)
+from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader
+from agent_memory.features.transfer.restore import Restorer
+from agent_memory.foundation.api.principals import list_place_of, permit_agent, whole_agent, writing
+from agent_memory.foundation.core.errors import (
+    AgentMemoryError,
+    BadInput,
+    ErasureUnderWay,
+    Forbidden,
+    RedisUnavailable,
+    TooMany,
+    VersionMismatch,
+)
+from agent_memory.foundation.core.feature import AgentExporter, Exporter, SessionPart
+from agent_memory.foundation.core.input.validation import validated
+from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.text.normalization import is_turn
+from agent_memory.foundation.text.redaction import redact
+from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
+
+MAX_LINES = 10_000
+_LISTED = 1000
+_BATCH = 50
+_REASONS = {
+    "other": "something else stands here under this id: it stays as it is",
+    "slot": "another fact of its slot is current here: it stays as it is",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTargets:
+    """Where lines go."""
+
+    restorer: Restorer
+    decisions: MemoryCommits
+    memories: MemoryStore
+    reader: MemoryExportReader
+    changes: ChangeTransfer
+    sessions: SessionStore
+    others: Sequence[Exporter]
+    """What other features export."""
+    parts: Sequence[SessionPart]
+    """What other features keep in sessions."""
+    counter: TokenCounter
+    ids: KeyedIds
+    erasures: ErasureGuard
+
+
+@dataclass(slots=True)
+class _Run:
+    """One request: who asks, where things go, what was found."""
+
+    scope: Scope
+    placing: ImportPlacement
+    source: str
+    report: ImportReport = field(default_factory=ImportReport)
+    batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
+
+
+class ImportService:
+    """Brings users in."""
+
+    def __init__(self, settings: Settings, targets: ImportTargets, limit: MemoryLimit, *, extracts: bool) -> None:
+        self._settings = settings
+        self._limit = limit
+        self._to = targets
+        self._extracts = extracts
+        self._others = {kind: exporter for exporter in targets.others for kind in exporter.kinds}
+
+    async def run(
+        self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+    ) -> ImportReport:
+        """Brings in some lines of an export, of which the first is its header; what cannot be taken is reported by line number.
+
+        Everything becomes `user_id`'s, within the caller's reach, whatever the lines say; with a namespace all of it goes there.
+        `first_line` is the number of the line after the header, where the rest of a file is sent later; `source` names where it comes
+        from. Raises BadInput for no export.
+        """
+        writing(scope)
+        namespace, _ = list_place_of(scope, namespace, user_id)
+        return await self._run(scope, (namespace, user_id, None), lines, first_line, source)
+
+    async def run_agent(
+        self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+    ) -> ImportReport:
+        """As `run`, of an agent's export: what names an agent becomes this one's, and what is a user's stays that user's."""
+        writing(scope)
+        return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
+
+    async def _run(
+        self, scope: Scope, owner: tuple[str | None, str, str | None], lines: bytes, first_line: int, source: str
+    ) -> ImportReport:
+        rows = _rows(lines)
+        head = next(rows, None)
+        if head is None:
+            raise BadInput("must begin with the header of an export: it has no lines", field="body")
+        header = header_of(parse_line(head))
+        namespace, user_id, agent_id = owner
+        await self._to.erasures.require_none(scope.tenant, namespace, user_id or None, agent_id)
+        now = await self._to.reader.now()
+        with carrying_out(Work(since=now // 1000)):
+            return await self._lines(_Run(scope, self._placing(scope, header, owner, now), source), rows, first_line)
+
+    async def _lines(self, run: _Run, rows: Iterator[bytes], first_line: int) -> ImportReport:
+        first = max(first_line, 2)
+        for number, raw in enumerate(rows, start=first):
+            if number - first >= MAX_LINES:
+                raise BadInput(f"must have at most {MAX_LINES} lines: send several requests, each with the header", field="body")
+            if raw.strip():
+                await self._line(run, number, raw)
+        await self._memories(run)
+        return run.report
+
+    def _placing(self, scope: Scope, header: HeaderLine, owner: tuple[str | None, str, str | None], now: int) -> ImportPlacement:
+        namespace, user_id, agent_id = owner
+        clean = redact if self._settings.longterm.redact_secrets else str
+
+        def screen(record: MemoryRecord) -> MemoryRecord:
+            # Who may approve may bring in what was approved; what was put aside there is put aside here.
+            judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
+            return judged if record.quarantine is None else record
+
+        return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids, agent_id)
+
+    async def _line(self, run: _Run, number: int, raw: bytes) -> None:
+        line: Mapping[str, Any] = {}
+        try:
+            line = parse_line(raw)
+            kind = line.get("kind")
+            if kind == "memory":
+                await self._memory(run, number, run.placing.memory(line))
+                return
+            await self._memories(run)  # What follows them may name them.
+            match kind:
+                case "change" if run.placing.agent_id is None:
+                    state = await self._to.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
+                case "session" | "waiting":
+                    state = await self._session(run, validated(SessionLine, line))
+                case str() if (exporter := self._exporter(run, kind)) is not None:
+                    state = await exporter.restore_line(run.scope, run.placing, line)
+                case "end":
+                    run.report.complete = validated(EndLine, line).lines == number - 1
+                    return
+                case "header":
+                    return
+                case _:
+                    raise BadInput("is of a kind that this server does not know", field="kind")
+            self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
+        except (RedisUnavailable, TooMany, ErasureUnderWay):
+            raise  # Not the line's fault: sent again later, the same lines are taken.
+        except AgentMemoryError as error:
+            reason = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
+            self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
+
+    def _exporter(self, run: _Run, kind: str) -> Exporter | None:
+        """Who reads lines of a kind; an agent has only some kinds."""
+        exporter = self._others.get(kind)
+        return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
+
+    def _done(self, run: _Run, number: int, kind: str, state: str, name: object) -> None:
+        if state == "new":
+            run.report.imported[kind] = run.report.imported.get(kind, 0) + 1
+        elif state == "same":
+            run.report.present[kind] = run.report.present.get(kind, 0) + 1
+        else:
+            self._problem(run, number, kind, name, _REASONS[state])
+
+    def _problem(self, run: _Run, number: int, kind: object, name: object, reason: str) -> None:
+        report = run.report
+        report.problem_count += 1
+        if len(report.problems) < _LISTED:
+            words = [word[:200] if isinstance(word, str) else None for word in (kind, name)]
+            report.problems.append(ImportProblem(line=number, kind=words[0], id=words[1], reason=reason[:500]))
+
+    # ---------------------------------------------------------------------------------------------------------- memories
+
+    async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
+        versions = [*memory.versions, *([memory.now] if memory.now else [])]
+        if not all(within(run.scope, version.record) for version in versions):
+            raise Forbidden("these credentials do not reach its namespace or agent")
+        run.batch.append((number, memory))
+        if len(run.batch) >= _BATCH:
+            await self._memories(run)
+
+    async def _memories(self, run: _Run) -> None:
+        batch, run.batch = run.batch, []
+        await self._limit.room_for(run.scope.tenant, len(batch))
+        states = await self._to.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source)
+        for position, state in enumerate(states):
+            if state.startswith("twin "):
+                states[position] = await self._twin(run, batch[position][1], state.removeprefix("twin "))
+        for (number, memory), state in zip(batch, states, strict=True):
+            self._done(run, number, "memory", state, memory.id)
+            if state == "new" and memory.now is not None:
+                run.report.vectors_reused += memory.now.vector is not None
+                run.report.vectors_to_embed += memory.now.vector is None
+
+    async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
+        """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
+        scope = run.scope
+        other = (await self._to.memories.load_by_names(scope, [mid]))[0]
+        if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
+            more = other.record if is_turn(memory.now.record) else add_details(other.record, memory.now.record)
+            if more != other.record:
+                await self._to.decisions.commit(
+                    scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), background=True
+                )
+            await self._to.restorer.fold(scope, memory, other, run.source)
+            return "same"
+        return (await self._to.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
+
+    # ---------------------------------------------------------------------------------------------------------- sessions
+
+    async def _session(self, run: _Run, line: SessionLine) -> str:
+        check_strategy(line.strategy)
+        agent_id = run.placing.agent(line.agent_id)
+        permit_agent(run.scope, agent_id)
+        ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user(line.user_id))
+        waits = await self._waits(run, ref, line)
+        now = datetime.now(UTC)
+        created, updated = times_of(line, now)
+        gone = line.kind == "waiting"
+        memories = [run.placing.record(record) for record in line.memories]
+        waiting = (
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+        )
+        debounce = self._settings.longterm.extraction_debounce_seconds
+        change = SessionWrite(
+            mode="put",
+            messages=[
+                NewMessage(message, self._to.counter.count_chat(message), wanted)
+                for message, wanted in zip((entry.message() for entry in line.messages), waits, strict=True)
+            ],
+            context=line.context,
+            context_tokens=self._to.counter.count(line.context) if line.context else 0,
+            data=line.data,
+            memories=memories,
+            waiting=waiting,
+            strategy=line.strategy,
+            agent_id=agent_id,
+            # Of a session that is gone only its work is wanted, which outlives it.
+            ttl_seconds=1 if gone else line.ttl_seconds,
+            client_tokens=line.tokens,
+            created_at=created,
+            last_accessed=line.last_accessed,
+            window=line.window,
+            default_window=self._settings.models.default_context_window,
+            extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
+            extract_within_ms=int(debounce * 10_000),
+            if_match="absent",
+            moved=MovedSession(created, updated, 1 if gone else line.seconds_left, self._fields(run, line)),
+        )
+        try:
+            await self._to.sessions.write(run.scope, ref, change)
+        except VersionMismatch:
+            here = await self._to.sessions.get(run.scope, ref)
+            there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
+            same = here is not None and (run.placing.agent_id is None or here.agent_id == agent_id)
+            same = (
+                same
+                and here is not None
+                and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
+            )
+            if not same:
+                return "other"
+            await self._resume(run, ref, line)
+            return "same"
+        await self._resume(run, ref, line)
+        return "new"
+
+    async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
+        """Orders what other features' parts of the session waited for."""
+        for part in self._to.parts:
+            if (line.model_extra or {}).get(part.part) is not None:
+                await part.resume_part(run.scope, ref)
+
+    def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
+        """The session's fields of other features."""
+        given, fields = line.model_extra or {}, dict[str, str]()
+        for part in self._to.parts:
+            if given.get(part.part) is not None:
+                fields |= part.restore_part(run.scope, run.placing, given[part.part], len(line.messages))
+        return fields
+
+    async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
+        """Which messages background work must look at. One that is a memory already is looked at again, for its facts, only while that
+        memory says what the message says: promoting it changes nothing then."""
+        longterm = self._settings.longterm
+        if not (longterm.enabled and (longterm.promote_messages or self._extracts)):
+            return [False] * len(line.messages)
+        half = [entry for entry in line.messages if entry.waits and entry.promoted]
+        texts: dict[str, str] = {}
+        if half and not run.placing.moved(line.namespace):
+            records = await self._to.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
+            texts = {entry.id: record.text for entry, record in zip(half, records, strict=True) if record is not None}
+        return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
+
+
+def _rows(lines: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(lines):
+        end = lines.find(b"\n", start)
+        end = len(lines) if end < 0 else end
+        yield lines[start:end]
+        start = end + 1

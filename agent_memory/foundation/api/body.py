@@ -1,0 +1,152 @@
+"""Request bodies: read with a limit, validated straight from their bytes, refused with the field's name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope
+
+from agent_memory.foundation.api.errors import BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.bounds import MAX_LIST_ITEMS, check_lists, check_values
+from agent_memory.foundation.core.input.lone_surrogates import repair_json
+from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields
+from agent_memory.foundation.core.notices import add_notice
+
+
+class RawBody(bytes):
+    """A body that an operation reads by itself: a request under an Idempotency-Key is the same one only with the same body."""
+
+
+class BodyReader:
+    """Reads JSON bodies of one type."""
+
+    def __init__(self, hint: Any) -> None:
+        self._fields = FieldCheck(hint)
+        self._type: TypeAdapter[Any] = TypeAdapter(hint)
+
+    @property
+    def scope_fields(self) -> Collection[str]:
+        """See FieldCheck."""
+        return self._fields.scope_fields
+
+    def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
+        """The value, and the fields in it that nobody knows. Raises RequestValidationError, which never echoes the input."""
+        if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
+            _check_lists(body)
+        try:
+            return self._fields.read(lambda validator: validator.validate_json(body), strict=strict)
+        except UnknownFields as refused:
+            raise unknown(refused, "body") from None
+        except ValidationError as error:
+            if (repaired := self._repaired(body, error)) is None:
+                raise _refusal(error) from None
+        return self.parse(repaired, strict=strict)
+
+    def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
+        """The body without lone surrogates, if these are what keeps it from being JSON. Raises RequestValidationError for ids with one."""
+        if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
+            return None
+        repaired = repair_json(body)
+        if repaired is None:
+            return None
+        try:
+            self._type.validate_python(repaired.sent)
+        except ValidationError as refused:
+            if any(problem["type"] == "string_surrogates" for problem in refused.errors(include_input=False, include_context=False)):
+                raise invalid(refused, "body") from None
+        add_notice(repaired.notice)
+        return repaired.body
+
+
+def _refusal(error: ValidationError) -> RequestValidationError:
+    reason = _syntax_error(error)
+    return invalid(error, "body") if reason is None else broken_json(reason)
+
+
+def _syntax_error(error: ValidationError) -> str | None:
+    """Why a body is no JSON, as the parser says it; None for one that is."""
+    if error.error_count() == 1 and (problem := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
+        return str(problem["msg"]).removeprefix("Invalid JSON: ")
+    return None
+
+
+def _check_lists(body: bytes) -> None:
+    """Refuses a list that is too long before validation goes through it."""
+    try:
+        value = from_json(body)
+    except ValueError:
+        return  # validation says what is wrong
+    check_lists(value, "body")
+
+
+async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
+    """The whole body, at most `MAX_BODY_BYTES` of it.
+
+    Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
+    declared as JSON or what else is asked for (a page of another origin could send one without asking), BadInput for JSON of too many
+    values, and ClientDisconnect.
+    """
+    limit: int = scope["app"].state.max_body_bytes
+    _check_headers(scope, media_type, limit)
+    chunks: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise BodyTooLarge(limit)
+        more = message.get("more_body", False)
+    body = b"".join(chunks)
+    if media_type == "application/json":
+        check_values(body)
+    return body
+
+
+def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
+    declared = False
+    for name, value in scope["headers"]:
+        # A number of more than 18 digits is beyond every limit, and int() of 5,000 digits raises.
+        if name == b"content-length" and (len(value) > 18 or (value.isdigit() and int(value) > limit)):
+            raise BodyTooLarge(limit)
+        if name == b"content-type":
+            declared = _is_media_type(value, media_type.encode())
+    if not declared:
+        what = "JSON" if media_type == "application/json" else "lines of JSON"
+        message = f"send the body as {what}, with the header Content-Type: {media_type}"
+        raise UnsupportedMedia(message, field="content-type", where="header")
+
+
+def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
+    """Whether a content type is the one that is wanted, with or without parameters; for JSON also `application/*+json`."""
+    if content_type == wanted:
+        return True
+    media_type = content_type.partition(b";")[0].strip().lower()
+    return media_type == wanted or (
+        wanted == b"application/json" and media_type.startswith(b"application/") and media_type.endswith(b"+json")
+    )
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body of a request, a JSON object, possibly with lone surrogates. Raises BadInput for anything else."""
+    body = await read_body(request.scope, request.receive)
+    try:
+        value = from_json(body)
+    except ValueError:
+        repaired = repair_json(body)
+        if repaired is None:
+            raise BadInput("must be valid JSON", field="body") from None
+        add_notice(repaired.notice)
+        value = repaired.sent
+    if not isinstance(value, dict):
+        raise BadInput("must be an object", field="body")
+    return value

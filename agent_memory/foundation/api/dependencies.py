@@ -1,0 +1,186 @@
+"""What endpoints ask for: the runtime, the caller's scope, and the parameters that several routes share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, Protocol
+
+from fastapi import Depends, Header, Path, Query, Request
+from pydantic import BeforeValidator, WithJsonSchema
+
+from agent_memory.foundation.api.principals import administering, principal_of_request, scope_of_request, writing
+from agent_memory.foundation.core.errors import Unauthenticated, Unavailable, UnsupportedRequest, VersionMismatch
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.scope import Principal, Scope
+from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS
+from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
+
+STOPPING = "agent_memory.stopping"
+"""The name under which an ASGI scope says that the process is stopping."""
+_WAIT_SECONDS = 10.0
+_ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
+
+
+class OpenedStore(Protocol):
+    """The runtime, as routes know it: the services of one bucket, and the buckets of all tenants."""
+
+    @property
+    def services(self) -> Services:
+        """What the features opened."""
+        ...
+
+    @property
+    def others(self) -> Sequence[OpenedStore]:
+        """The other buckets."""
+        ...
+
+    def of(self, tenant: str, /) -> OpenedStore:
+        """Return the bucket with a tenant's data."""
+        ...
+
+
+def home_of(request: Request) -> OpenedStore:
+    """The runtime that the lifespan opened: for what is nobody's data. Raises Unavailable before that."""
+    runtime: OpenedStore | None = request.scope["app"].state.runtime
+    if runtime is None:
+        raise Unavailable("the server is starting")
+    return runtime
+
+
+def services_of(request: Request) -> Services:
+    """Return the services of the bucket with the data of the caller's tenant.
+
+    Raises Unavailable before the store is open; with several buckets Unauthenticated, too.
+    """
+    home = home_of(request)
+    return (home.of(scope_of(request).tenant) if home.others else home).services
+
+
+def scope_of(request: Request) -> Scope:
+    """What the caller may see. Raises Unauthenticated."""
+    return scope_of_request(request.scope["app"].state.settings, request.scope)
+
+
+def writing_scope_of(request: Request) -> Scope:
+    """As `scope_of`, for what changes something. Raises Forbidden when the caller may only read."""
+    return writing(scope_of(request))
+
+
+def admin_scope_of(request: Request) -> Scope:
+    """As `scope_of`, for administrators. Raises Forbidden when the caller is none."""
+    return administering(scope_of(request))
+
+
+def caller_of(request: Request) -> Principal:
+    """Who asks. Raises Unauthenticated."""
+    return principal_of_request(request.scope["app"].state.settings, request.scope)
+
+
+def version_of(if_match: str | None) -> str | None:
+    """The version that an `If-Match` header asks for: None without one; `*` is any version of a session that exists.
+
+    Raises Refused for what is not one entity tag, and VersionMismatch for a tag that no version of ours has.
+    """
+    if if_match is None:
+        return None
+    text = if_match.strip()
+    if text == "*":
+        return text
+    match = _ETAG.match(text)
+    if match is None:
+        message = 'If-Match must be one version in quotation marks, as the ETag header gives it, such as "3", or *'
+        raise UnsupportedRequest(message, field="If-Match", where="header")
+    tag = match[1]
+    if not (tag.isascii() and tag.isdecimal() and len(tag) <= 15):
+        raise VersionMismatch(f"the session has no version {tag[:40]}: read it again and send its ETag")
+    return str(int(tag))
+
+
+def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
+    """As `version_of`; `If-None-Match: *` asks for a session that does not exist yet ("absent").
+
+    Raises Refused for another If-None-Match, or for both headers at once.
+    """
+    if if_none_match is None:
+        return version_of(if_match)
+    if if_none_match.strip() != "*" or if_match is not None:
+        raise UnsupportedRequest("If-None-Match must be * and stand alone", field="If-None-Match", where="header")
+    return "absent"
+
+
+def is_known(request: Request) -> bool:
+    """Whether the caller has shown credentials, or need not."""
+    try:
+        caller_of(request)
+    except Unauthenticated:
+        return False
+    return True
+
+
+def is_stopping(request: Request) -> bool:
+    """Whether the process was told to stop."""
+    return request.scope.get(STOPPING, False)
+
+
+class MessageWait(NamedTuple):
+    """What an append waits for, and how long (s) at most."""
+
+    stage: MessageStage
+    seconds: float
+
+
+def _message_wait(value: object) -> object:
+    text = str(value).lower()
+    if text in ("promoted", "searchable"):
+        return MessageWait("promoted" if text == "promoted" else "searchable", _WAIT_SECONDS)
+    if text in ("true", "false"):
+        return MessageWait("searchable", _WAIT_SECONDS) if text == "true" else None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise ValueError(f"must be promoted, searchable, true, false, or seconds from 0 to {MAX_WAIT_SECONDS:g}")
+    return MessageWait("searchable", seconds) if seconds else None
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]
+# Every operation takes one of these three: what it needs stands in its signature.
+ScopeDep = Annotated[Scope, Depends(scope_of)]
+WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
+AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]
+KnownDep = Annotated[bool, Depends(is_known)]
+StoppingDep = Annotated[bool, Depends(is_stopping)]
+CallerDep = Annotated[Principal, Depends(caller_of)]
+
+SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
+MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
+UserQuery = Annotated[OptionalIdentifier, Query(description="The user whose data is meant.")]
+NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace whose data is meant.")]
+TimezoneQuery = Annotated[
+    str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`; the user's when not given.")
+]
+ModelQuery = Annotated[str | None, Query(max_length=256, description="The model whose context window counts; any name.")]
+WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
+OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]
+IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]
+WaitQuery = Annotated[
+    float,
+    BeforeValidator(lambda value: {"true": _WAIT_SECONDS, "false": 0.0}.get(str(value).lower(), value)),
+    Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work; `true` waits up to 10, 0 does not wait."),
+]
+MessageWaitQuery = Annotated[
+    MessageWait | None,
+    BeforeValidator(_message_wait),
+    Query(
+        description="Wait until the messages are long-term memories (`promoted`), or found by meaning, too (`searchable`), "
+        "for at most 10 s. `true`, and a number of seconds (at most 20), wait for `searchable`. "
+        "`reached` in the answer says how far they have come."
+    ),
+    WithJsonSchema({"anyOf": [{"enum": ["promoted", "searchable"]}, {"type": "number", "minimum": 0, "maximum": 20}, {"type": "boolean"}]}),
+]
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", max_length=64, description="`*`: only when the session does not exist yet.")
+]

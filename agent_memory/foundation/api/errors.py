@@ -1,0 +1,170 @@
+"""From errors to answers: the only place where an exception becomes an HTTP answer, with the status that it names itself
+(`core/errors.py`). Input is never echoed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from agent_memory.foundation.api.responses import JsonResponse
+from agent_memory.foundation.core.errors import (
+    AgentMemoryError,
+    BadInput,
+    ErasureUnderWay,
+    RequestUnderWay,
+    TooLarge,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedRequest,
+)
+from agent_memory.foundation.core.input.unknown_fields import UnknownFields
+
+log = logging.getLogger(__name__)
+
+MAX_PROBLEMS = 20
+MAX_MESSAGE_CHARS = 400
+MAX_LOC_CHARS = 64
+MAX_LOC_PARTS = 12
+MANY_ERRORS = 50_000
+CLIENT_GONE = 499
+UNMATCHED = "unmatched"
+
+_CODES = {400: "bad_request", 401: "unauthenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+
+
+class UnsupportedMedia(BadInput):
+    """The body is not declared as JSON."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
+class BodyTooLarge(TooLarge):
+    """The body passes the limit; `limit` in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the body is larger than {limit} bytes: send less at once, or raise MAX_BODY_BYTES", limit=limit)
+
+
+def install(app: FastAPI) -> None:
+    """Registers the handlers. What none of them takes is answered by the outermost middleware."""
+    app.add_exception_handler(AgentMemoryError, _on_our_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(ClientDisconnect, _on_disconnect)
+
+
+def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
+    """The 422 for input that pydantic refused; `source` is `body`, or says of a parameter where it comes from, and its name there."""
+    if error.error_count() > MANY_ERRORS:
+        # The list of millions of errors would cost seconds on the event loop; no list of ours is that long by right.
+        message = f"the body has {error.error_count()} fields that do not fit: send fewer items at once"
+        return RequestValidationError([_problem("too_many_errors", ("body",), message)])
+    problems: list[dict[str, Any]] = []
+    for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
+        loc = problem["loc"]
+        where = (source, *loc) if isinstance(source, str) else (*source(str(loc[0]) if loc else ""), *loc[1:])
+        problems.append(_problem(problem["type"], where, problem["msg"]))
+    return RequestValidationError(problems)
+
+
+def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
+    """The 422 for fields that are not known, and for what else does not fit."""
+    problems = [_problem("unknown_field", (source, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
+    if refused.error is not None and len(problems) < MAX_PROBLEMS:
+        named = [problem["loc"] for problem in problems]
+        problems += [problem for problem in invalid(refused.error, source).errors() if problem["loc"] not in named]
+    return RequestValidationError(problems)
+
+
+def broken_json(reason: str) -> RequestValidationError:
+    """The 422 for a body that is not JSON; `reason` is the parser's."""
+    hint = next((hint for sign, hint in _JSON_HINTS if sign in reason), "send one JSON object")
+    return RequestValidationError([_problem("json_invalid", ("body",), f"the body is not valid JSON ({reason}): {hint}")])
+
+
+_JSON_HINTS = (
+    ("EOF while parsing a value at line 1 column 0", "it is empty, send a JSON object"),
+    ("recursion", "it is nested too deeply, flatten it"),
+    ("out of range", "a number has too many digits, send it as a string"),
+    ("unicode code point", "it must be encoded in UTF-8"),
+    ("hex escape", "remove or replace lone surrogate escapes such as \\ud800"),
+    ("surrogate", "remove or replace lone surrogate escapes such as \\ud800"),
+    ("EOF", "it ends too early"),
+)
+
+
+def _problem(kind: str, loc: Sequence[str | int], message: str) -> dict[str, Any]:
+    """One entry of a 422: the message names the field, and nothing of it is longer than a line."""
+    parts = [part if isinstance(part, int) else _cut(part, MAX_LOC_CHARS) for part in loc[:MAX_LOC_PARTS]]
+    field = ".".join(str(part) for part in parts[1:]) or str(parts[0])
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if not text.startswith(("the body ", f"{field}: ")):
+        text = f"{field}: {text}"
+    return {"type": _cut(kind, MAX_LOC_CHARS), "loc": parts, "msg": _cut(text, MAX_MESSAGE_CHARS)}
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` characters, without lone surrogates, which an answer could not carry."""
+    return text[:limit].encode("utf-8", "replace").decode() + ("…" if len(text) > limit else "")
+
+
+def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
+    """The answer to one of our own errors; `challenge` tells who showed no credentials how they are had."""
+    if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
+        within = () if error.field == error.where else error.field.split(".")
+        loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
+        return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
+    headers = None
+    if isinstance(error, Unavailable | TooMany | RequestUnderWay | ErasureUnderWay):
+        headers = {"Retry-After": str(error.retry_after)}
+    elif isinstance(error, Unauthenticated):
+        headers = {"WWW-Authenticate": challenge}
+    body: dict[str, Any] = {**_bounded(error.data), "detail": _cut(error.message, MAX_MESSAGE_CHARS), "code": error.code}
+    return JsonResponse(body, error.status, headers)
+
+
+def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _cut(value, MAX_MESSAGE_CHARS) if isinstance(value, str) else value for key, value in data.items()}
+
+
+def internal_error() -> Response:
+    """The answer to what nobody expected; the reason stands in the log only."""
+    return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
+
+
+async def _on_our_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AgentMemoryError)
+    if error.status >= 500 and not isinstance(error, Unavailable):
+        log.error("%s %s failed: %s", request.method, template_of(request.scope), error.code, exc_info=error)
+    return render(error)
+
+
+async def _on_invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors: Iterable[Any] = error.errors()
+    problems = [_problem(str(each["type"]), list(each["loc"]), str(each["msg"])) for each in list(errors)[:MAX_PROBLEMS]]
+    return JsonResponse({"detail": problems, "code": BadInput.code}, 422)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers) if error.headers else None
+    return JsonResponse({"detail": error.detail, "code": _CODES.get(error.status_code, "http_error")}, error.status_code, headers)
+
+
+async def _on_disconnect(request: Request, error: Exception) -> Response:
+    return Response(status_code=CLIENT_GONE)
+
+
+def template_of(scope: Mapping[str, Any]) -> str:
+    """The path's template of the route that a request was given to, for labels and logs: without ids."""
+    return getattr(scope.get("route"), "path_format", UNMATCHED)

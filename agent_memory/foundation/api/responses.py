@@ -1,0 +1,121 @@
+"""Answers: models that are valid already, plain data, pages, and the errors that every route documents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from starlette.types import Receive, Scope, Send
+
+from agent_memory.foundation.core.notices import with_notices
+from agent_memory.foundation.core.plain_json import plain_json
+from agent_memory_client.models import ErrorResponse, HTTPValidationError
+
+DEADLINE = "agent_memory.deadline"
+"""Where an ASGI scope holds the request's `asyncio.Timeout`: a stream, which has no end, lifts it."""
+
+
+class ModelResponse(Response):
+    """A model as JSON, 200. The model is not validated again: whoever made it did."""
+
+    def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
+        self.raw_headers.extend(headers)
+        self.model = model
+
+
+class ValuesResponse(Response):
+    """What a wire model would be written as, 200: values that whoever made them knows to be as the model has them."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(plain_json(values), media_type="application/json")
+        self.model = values
+
+
+class JsonResponse(Response):
+    """Plain data as JSON; what JSON cannot say is written as text."""
+
+    def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
+
+
+class PagedResponse(StreamingResponse):
+    """An answer that is written page by page. A request's deadline holds for each page, and for its caller to take the page."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
+        self._deadline: asyncio.Timeout | None = None
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it. When it ends early, what makes the pages is told."""
+        self._deadline = scope.get(DEADLINE)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._pieces.aclose()
+
+    async def _paced(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        loop = asyncio.get_running_loop()
+        when = None if self._deadline is None else self._deadline.when()
+        seconds = None if when is None else max(when - loop.time(), 1.0)
+        async for piece in pieces:
+            if self._deadline is not None and seconds is not None:
+                self._deadline.reschedule(loop.time() + seconds)
+            yield piece
+
+
+def add_notices(response: Response, notices: list[str]) -> Response:
+    """The response, whose body also shows these notices where it is a JSON object."""
+    if not notices or response.media_type != "application/json" or isinstance(response, StreamingResponse):
+        return response
+    body = from_json(bytes(response.body))
+    if isinstance(body, dict):
+        response.body = to_json(with_notices(cast("dict[str, Any]", body), notices))
+        response.raw_headers = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
+        response.raw_headers.append((b"content-length", b"%d" % len(response.body)))
+    return response
+
+
+def etag(version: int) -> tuple[bytes, bytes]:
+    """The ETag header of a version."""
+    return b"etag", b'"%d"' % version
+
+
+_TEXTS = {
+    400: "Refused: the request is well-formed, but asks for something that is not done.",
+    401: "No credentials were sent, or none that count. Only where the server asks for some.",
+    403: "The credentials do not reach that far.",
+    404: "No such thing.",
+    409: "The request contradicts what is stored or under way.",
+    412: "`If-Match` named another version than the stored one.",
+    413: "The body is larger than the limit.",
+    415: "The body is not declared as JSON.",
+    503: "An engine is away or the time is up; try again after `Retry-After` seconds.",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that can answer with these statuses; 401, 403, 422 and 503 are always among them."""
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
+    }
+    responses[422] = {"model": HTTPValidationError, "description": "A field does not fit."}
+    responses[503] = {"model": ErrorResponse, "description": _TEXTS[503], "headers": _RETRY_AFTER}
+    return responses
+
+
+def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
+    """As `errors`, for a route whose answer carries an ETag and possibly other `headers`: their names and descriptions."""
+    described = {"ETag": "The session's version, for `If-Match`.", **headers}
+    return {
+        200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},
+        **errors(*statuses),
+    }

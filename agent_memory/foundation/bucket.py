@@ -1,0 +1,191 @@
+"""What features stand on: one bucket of the store and the models, opened once and closed in reverse."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from redis.asyncio import Redis
+from redisvl.schema import IndexSchema
+
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import ChatModel, Embedder, Reranker
+from agent_memory.foundation.llm.local.weights import LATIN_ONLY
+from agent_memory.foundation.llm.providers import Models
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.cluster import BucketRedis, ensure_buckets
+from agent_memory.foundation.storage.connection import check_engine, fsync_always, redis_errors, shown_url
+from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.outbox import Outbox
+from agent_memory.foundation.storage.scripts import OutboxScripts
+from agent_memory.foundation.storage.search.indexes import (
+    VectorSpec,
+    ensure_index,
+    note_built,
+)
+from agent_memory.foundation.storage.search.list_replies import SearchReader, answers_in_lists
+from agent_memory.foundation.storage.store_marker import StoreFile
+from agent_memory.foundation.storage.store_watch import StoreWatch
+
+if TYPE_CHECKING:
+    from docket import Docket
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """One bucket of the store, and the models that all buckets share."""
+
+    settings: Settings
+    keys: Keys
+    bucket_redis: BucketRedis
+    watch: StoreWatch
+    client: Redis
+    reader: SearchReader
+    outbox: Outbox
+    spec: VectorSpec
+    schemas: Mapping[str, IndexSchema]
+    """All search indexes, by what they hold."""
+    ids: KeyedIds
+    embedder: Embedder
+    chat: ChatModel | None
+    reranker: Reranker | None
+    counter: TokenCounter
+    redis_description: str
+    models_description: str
+    on_close: Callable[[Callable[[], Awaitable[None]]], object]
+    """Says what is to be closed at the end, before what was opened earlier."""
+
+    @property
+    def fsync(self) -> bool:
+        """Whether a write is acknowledged when it is on Redis' disk."""
+        return self.settings.redis.durability == "strict"
+
+    @property
+    def redis_url(self) -> str:
+        """Where this bucket is now."""
+        return self.bucket_redis.url
+
+    @property
+    def extracts(self) -> bool:
+        """Whether a model is asked for facts."""
+        longterm = self.settings.longterm
+        return longterm.enabled and longterm.extract_facts and self.chat is not None
+
+    @property
+    def promotes(self) -> bool:
+        """Whether messages become long-term memories."""
+        return self.settings.longterm.enabled and self.settings.longterm.promote_messages
+
+    def docket(self) -> Docket:
+        """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
+        # Only workers ask for one; an API would wait a third of a second at its start for what it never uses.
+        from docket import Docket  # noqa: PLC0415
+
+        alone = self.settings.redis.buckets == 1 and not self.bucket_redis.clustered
+        # On a cluster its keys must share a slot, and each bucket has its own.
+        name = f"{self.keys.prefix}:" if alone else self.keys.root
+        joint = "&" if "?" in self.redis_url else "?"
+        url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
+        # No record of a run outlives it. A message that is delivered once more when its run is over would set that record to running again,
+        # and docket would refuse the next task of the same key until it expires.
+        return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
+
+    async def queued(self, docket: Docket) -> int:
+        """How many tasks wait in a docket or run."""
+        with redis_errors():
+            return int(await self.client.xlen(docket.stream_key))
+
+
+async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
+    """Makes what a bucket needs of its Redis, options and indexes. Raises StartupError."""
+    await _check(settings, keys, client, url)
+    await _make_indexes(keys, schemas, client)
+
+
+@asynccontextmanager
+async def open_foundation(
+    settings: Settings,
+    bucket_redis: BucketRedis,
+    keys: Keys,
+    models: Models,
+    embedder: Embedder,
+    spec: VectorSpec,
+    schemas: Mapping[str, IndexSchema],
+    file: StoreFile | None,
+    *,
+    begin: bool,
+) -> AsyncGenerator[Foundation]:
+    """Opens one bucket with these indexes. A store that is not there yet is begun, unless `begin` is false.
+
+    Raises StartupError.
+    """
+    async with AsyncExitStack() as stack:
+        timeout = settings.redis.command_timeout_seconds
+        # Of the watch, which must see what nobody else may use, and prepares it.
+        unguarded = bucket_redis.connect(pool_size=4, command_timeout=timeout)
+        stack.push_async_callback(unguarded.aclose)
+        version = await (
+            _check(settings, keys, unguarded, bucket_redis.url) if begin else check_engine(unguarded, shown_url(bucket_redis.url))
+        )
+        watch = StoreWatch(unguarded, keys, file, schemas=tuple(schemas.values()) if begin else (), makes=begin)
+        await watch.open()
+        if watch.intact and begin:
+            await _make_indexes(keys, schemas.values(), unguarded)
+        if settings.models.embeds_latin_only and begin:
+            log.info("%s embeds texts: %s", embedder.model, LATIN_ONLY)
+        watch.on_renewal(bucket_redis.renew)
+        await stack.enter_async_context(watch.running())
+        connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
+        client = connect()
+        stack.push_async_callback(client.aclose)
+        lists = connect(protocol=2) if await answers_in_lists(unguarded) else None
+        if lists is not None:
+            stack.push_async_callback(lists.aclose)
+        ids = KeyedIds()
+        if watch.intact and begin:
+            await ids.load(unguarded, keys)
+        watch.on_renewal(partial(ids.load, unguarded, keys))
+        yield Foundation(
+            settings=settings,
+            keys=keys,
+            bucket_redis=bucket_redis,
+            watch=watch,
+            client=client,
+            reader=SearchReader(client, lists),
+            outbox=Outbox(client, keys, OutboxScripts(client, keys)),
+            spec=spec,
+            schemas=schemas,
+            ids=ids,
+            embedder=embedder,
+            chat=models.chat,
+            reranker=models.reranker,
+            counter=models.counter,
+            redis_description=f"Redis {version} at {shown_url(bucket_redis.url)}" + bucket_redis.remark(settings.redis.buckets),
+            models_description=models.description,
+            on_close=stack.push_async_callback,
+        )
+
+
+async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
+    """Sets what a bucket needs of its Redis; returns the version of Redis. Raises StartupError."""
+    shown = shown_url(url)
+    version = await check_engine(client, shown)
+    if keys.bucket == 0:
+        await ensure_buckets(client, keys, settings.redis.buckets)
+    if settings.redis.durability == "strict":
+        await fsync_always(client, shown)
+    return version
+
+
+async def _make_indexes(keys: Keys, schemas: Collection[IndexSchema], client: Redis) -> None:
+    for schema in schemas:
+        await ensure_index(client, keys, schema)
+    await note_built(client, keys)

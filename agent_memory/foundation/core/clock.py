@@ -1,0 +1,128 @@
+"""Instants as text and from Redis' clock, and days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, time, tzinfo
+from email.utils import parsedate_to_datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from agent_memory.foundation.core.notices import add_notice
+
+# So many digits are no year and no day; numbers as large are milliseconds: as seconds they would be the year 5138.
+_UNIX_TIME = re.compile(r"-?\d{9,16}(?:\.\d{1,9})?")
+_MILLISECONDS = 1e11
+_LEAST = 1e7
+_ORDINAL = re.compile(r"\d{4}-\d{3}")
+_MONTH = re.compile(r"[A-Za-z]{3}")
+_FIRST_DAY, _LAST_DAY = 1000_01_01, 9999_12_31
+_MOST_SHOWN = 80
+# A day without a time of day is this moment of it, which belongs to that day from Honolulu to Auckland.
+_IN_DAY = time(10, 30, tzinfo=UTC)
+
+
+def iso(moment: datetime) -> str:
+    """UTC ISO 8601."""
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
+
+
+def from_micros(micros: int) -> datetime:
+    """A time in µs since 1970."""
+    return datetime.fromtimestamp(micros / 1e6, UTC)
+
+
+def zone_of(name: str | None) -> tzinfo:
+    """Return the IANA time zone of a name, UTC for none. Raises ValueError for an unknown one."""
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"{name} is no IANA time zone, such as Europe/Berlin") from error
+
+
+def calendar_day(moment: datetime, zone: tzinfo) -> date:
+    """The day of a moment; one that is midnight in UTC is that day in each zone, for so days are written."""
+    return as_in_zone(moment, zone).date()
+
+
+def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a moment in a zone; midnight in UTC is a whole day, and becomes the midnight of that day in the zone."""
+    at = moment.astimezone(UTC)
+    return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
+
+
+def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
+    """Return the `date` in metadata, if it is one. A day alone becomes a moment within it; a time without a zone is in UTC.
+
+    Reads ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as numbers or digits.
+    """
+    value = metadata.get("date")
+    try:
+        return _read_text(value.strip()) if isinstance(value, str) else _read_number(value)
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
+
+
+def note_unreadable_dates(metadata: Iterable[Any]) -> None:
+    """Tell the caller of a request of each `date` in some metadata that cannot be read, and so is not used."""
+    for each in metadata:
+        value = each.get("date") if isinstance(each, Mapping) else None
+        if value not in (None, "") and stated_date(each) is None:
+            shown = repr(value[:_MOST_SHOWN]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
+            add_notice(f"metadata.date: {shown} is no date that can be read, and is not used: give ISO 8601, RFC 822 or Unix time")
+
+
+def _read_text(text: str) -> datetime:
+    """Raise ValueError or TypeError for a text that is no date."""
+    if len(text) > _MOST_SHOWN:
+        raise ValueError("no date is so long")
+    if _UNIX_TIME.fullmatch(text):
+        return _read_number(float(text))
+    try:
+        return datetime.combine(date.fromisoformat(text), _IN_DAY)
+    except ValueError:
+        pass
+    if _ORDINAL.fullmatch(text):
+        return datetime.combine(datetime.strptime(text, "%Y-%j").date(), _IN_DAY)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        if not _MONTH.search(text):
+            raise
+        return _read_rfc(text)
+    return _in_utc(moment)
+
+
+def _read_rfc(text: str) -> datetime:
+    try:
+        return _in_utc(parsedate_to_datetime(text))
+    except (ValueError, TypeError):
+        # The reader wants a time of day.
+        return datetime.combine(parsedate_to_datetime(f"{text} 00:00").date(), _IN_DAY)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _read_number(value: Any) -> datetime:
+    """Read seconds or milliseconds since 1970. Raise TypeError or ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError("no number")
+    if abs(value) < _LEAST:
+        raise ValueError("rather a year, or a count, than a time")
+    if _FIRST_DAY <= value <= _LAST_DAY and value == int(value):
+        # 20231114 is a day, and not an August night of 1970.
+        return datetime.combine(date.fromisoformat(str(int(value))), _IN_DAY)
+    return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS else value, UTC)
+
+
+def said_at(metadata: Any, created_at: datetime) -> datetime:
+    """When a message was said: on the `date` of its metadata, unless that lies ahead, or is the day that it was made on; else then."""
+    stated = stated_date(metadata) if isinstance(metadata, Mapping) else None
+    if stated is None or stated > datetime.now(UTC) or stated.date() == created_at.astimezone(UTC).date():
+        return created_at
+    return stated

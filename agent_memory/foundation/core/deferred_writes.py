@@ -1,0 +1,55 @@
+"""Writing a little later: once for all that was noted meanwhile, after the answers, and for the last time when the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from agent_memory.foundation.core.errors import AgentMemoryError
+
+log = logging.getLogger(__name__)
+
+_CLOSE_SECONDS = 2.0
+
+
+class DeferredWrite:
+    """Calls `write` at most `delay_seconds` after it was asked for. What `write` cannot do now is its own to keep: it is only said.
+
+    `what` is what is written, in the plural, for the log.
+    """
+
+    def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:
+        self._write = write
+        self._what = what
+        self._delay = delay_seconds
+        self._writer: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def soon(self) -> None:
+        """There is something to write. Returns at once."""
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_later())
+
+    async def close(self) -> None:
+        """Writes what waits, for two seconds at most."""
+        self._closing.set()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                if self._writer is not None:
+                    await self._writer
+                await self._write_or_say()
+        except TimeoutError:
+            log.warning("some %s were not counted: Redis is slow", self._what)
+
+    async def _write_later(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), self._delay)
+        await self._write_or_say()
+
+    async def _write_or_say(self) -> None:
+        try:
+            await self._write()
+        except AgentMemoryError as error:
+            log.warning("%s are not counted now: %s", self._what, error)

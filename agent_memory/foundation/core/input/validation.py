@@ -1,0 +1,23 @@
+"""Values from outside as models, with errors that name the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory_client.models import ANSWER
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """The values as a model. Raises BadInput that names the field and repeats nothing of it."""
+    try:
+        return model.model_validate(values, context=ANSWER)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        field = ".".join(str(part) for part in first["loc"][:6])
+        raise BadInput(first["msg"], field=field) from None

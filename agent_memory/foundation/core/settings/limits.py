@@ -1,0 +1,66 @@
+"""What a tenant may ask for and keep."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_memory.foundation.core.settings.base import Group, internal, setting
+
+
+class TenantLimits(BaseModel):
+    """What one tenant may have, where it differs from all others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_minute: int | None = Field(default=None, ge=0)
+    requests_burst: int | None = Field(default=None, ge=1)
+    memories: int | None = Field(default=None, ge=0)
+    model_tokens_per_day: int | None = Field(default=None, ge=0)
+
+
+class LimitSettings(Group):
+    """What a tenant may ask for and keep (0: as much as it likes), and how large one thing may be."""
+
+    requests_per_minute: int = setting(
+        0,
+        "LIMIT_REQUESTS_PER_MINUTE",
+        meaning="requests that a tenant may make in the long run, a body of 16 KiB or more counting for several; more are refused "
+        "with 429 and `Retry-After`; 0: any number",
+        ge=0,
+    )
+    requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
+    memories: int = setting(
+        0,
+        "LIMIT_MEMORIES",
+        meaning="memories, messages included, that a tenant may keep; then writes are refused with 429; 0: any number",
+        ge=0,
+    )
+    model_tokens_per_day: int = setting(
+        0,
+        "LIMIT_MODEL_TOKENS_PER_DAY",
+        meaning="models' tokens that a tenant may use in a day (UTC), embeddings too; then background work with one waits for the "
+        "next day; 0: any number",
+        ge=0,
+    )
+    tenants: dict[str, TenantLimits] = setting(
+        {},
+        "LIMIT_TENANTS",
+        meaning="JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
+    )
+    query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
+    message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
+    session_messages: int = internal(0, "MAX_SESSION_MESSAGES", ge=0)
+    memory_bytes: int = internal(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
+    tags: int = internal(64, "MAX_TAGS", ge=0, le=64)
+    json_depth: int = internal(32, "MAX_JSON_DEPTH", ge=1, le=32)
+
+    def for_tenant(self, tenant: str) -> TenantLimits:
+        """What this tenant may have."""
+        own = self.tenants.get(tenant, TenantLimits())
+        own_limits = {name: value for name in TenantLimits.model_fields if (value := getattr(own, name)) is not None}
+        everybody = {name: getattr(self, name) for name in TenantLimits.model_fields}
+        return TenantLimits(**(everybody | own_limits))
+
+    def limits_any(self, name: str) -> bool:
+        """Whether any tenant has a limit of this name."""
+        return bool(getattr(self, name) or any(getattr(own, name) for own in self.tenants.values()))

@@ -1,0 +1,83 @@
+"""Long-term memory: what is promoted, forgotten and merged."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from agent_memory.foundation.core.settings.base import Group, archived, internal, setting
+
+
+class LongTermSettings(Group):
+    """Long-term memory: what is promoted and how it is indexed.
+
+    `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
+    conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
+    `forgotten_kept_days`: so long what was forgotten can be brought back.
+    """
+
+    enabled: bool = archived(True, "LONG_TERM_MEMORY")
+    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="whether messages are promoted word for word")
+    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="whether a model server is asked for facts")
+    extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
+    extraction_batch_tokens: int = internal(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
+    usage_every_minutes: float = internal(15.0, "USAGE_EVERY_MINUTES", ge=0)
+    neighbours_after_seconds: float = internal(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
+    redact_secrets: bool = setting(
+        True,
+        "REDACT_SECRETS",
+        meaning="take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
+    )
+    context_tags: str = setting(
+        "system-reminder,relevant-memories,task-notification,user-memories,recalled-memories,memory-context,mem0-context,supermemory-context,"
+        "environment-context,environment-details,environment-info,workspace-info,user-instructions,additional-data,project-layout,git-status,"
+        "open-and-recently-viewed-files,attached-files,editor-context,reminder-instructions,ide-opened-file,ide-selection,ide-diagnostics,"
+        "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
+        "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
+        "CONTEXT_TAGS",
+        meaning="tags of blocks that a harness puts into messages, with commas between them: what stands in such a block is not remembered",
+    )
+    review_supersessions: bool = setting(
+        False,
+        "REVIEW_SUPERSESSIONS",
+        meaning="facts from conversations that would end others are only proposed, until somebody approves them",
+    )
+    forgotten_kept_days: ClassVar[float] = 30.0
+    forget_undo_seconds: int = setting(
+        86400,
+        "FORGET_UNDO_SECONDS",
+        meaning="what somebody asked to forget can be brought back so long; 0 deletes it for good at once",
+        ge=0,
+        le=2592000,
+    )
+    forget_in_conversation: Literal["propose", "auto", "off"] = setting(
+        "propose",
+        "FORGET_IN_CONVERSATION",
+        meaning='what "forget that …" does when the user of a session says it: `propose` it for approval, `auto` carry it out, or `off`',
+    )
+    quarantine: bool = setting(
+        True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
+    )
+    vector_algorithm: Literal["FLAT", "HNSW"] = archived("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
+    vector_type: Literal["FLOAT16", "FLOAT32"] = internal("FLOAT16", "VECTOR_TYPE")
+
+
+class ForgettingSettings(Group):
+    """What workers forget by themselves: nothing, unless it is switched on and at least one bound is given."""
+
+    enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="whether workers forget memories by themselves, by the bounds below")
+    every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
+    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="memories older than this are forgotten", ge=0)
+    max_inactive_days: float | None = setting(
+        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="memories not found for longer than this are forgotten", ge=0
+    )
+    budget_keep_top_n: int | None = setting(
+        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="only so many memories are kept, the most recent ones", ge=0
+    )
+
+
+class CompactionSettings(Group):
+    """How repeats are merged. `COMPACTION_EVERY_MINUTES=0` leaves it to requests."""
+
+    every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
+    semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
+    similarity: float = internal(0.92, "COMPACTION_SIMILARITY", gt=0.5, le=1.0)

@@ -1,0 +1,34 @@
+"""Where the data is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import SecretStr
+
+from agent_memory.foundation.core.settings.base import Group, internal, setting
+
+
+class RedisSettings(Group):
+    """Where the data is kept. Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`.
+
+    `buckets`: into how many parts the tenants are divided, each with indexes and an outbox of its own; fixed when a store is made.
+    """
+
+    url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it `serve` runs its own")
+    data_dir: Path = setting(Path("agent-memory-data"), "DATA_DIR", meaning="where the embedded Redis keeps its data")
+    key_prefix: str = setting(
+        "am", "KEY_PREFIX", meaning="begin of every key, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
+    )
+    durability: Literal["everysec", "strict"] = setting(
+        "everysec",
+        "DURABILITY",
+        meaning="`strict`: a write is acknowledged once it is on the disk; `everysec`: once Redis has it, on the disk a second later",
+    )
+    buckets: int = setting(
+        1, "REDIS_BUCKETS", meaning="parts that tenants are divided into, for a Redis Cluster; fixed when a store is made", ge=1, le=64
+    )
+    pool_size: int = internal(128, "REDIS_POOL_SIZE", ge=4)
+    command_timeout_seconds: float = internal(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)
+    embedded_port: int = internal(0, "EMBEDDED_REDIS_PORT", ge=0, le=65535)

@@ -1,0 +1,79 @@
+"""What a redis-server of our own is told while it runs: how often its search collector may run, and that its children give way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from agent_memory.foundation.core.settings.engine import COLLECTOR_SECONDS
+from agent_memory.foundation.embedded.engine import connect
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 30.0
+# A collection forks the server and walks the whole index: about 2 s of one core for 100,000 documents. One document more makes the pause
+# between two collections this much longer, so that they take some 4 % of a core however large the index is.
+_DOCUMENTS_PER_SECOND = 2_000
+_LONGEST_SECONDS = 600
+_CHILD_NICENESS = 10
+
+
+class EngineUpkeep:
+    """Of one redis-server. `look` is cheap and meant to be called several times a second."""
+
+    def __init__(self) -> None:
+        self._seconds = int(COLLECTOR_SECONDS)
+        self._next = 0.0
+        self._children: frozenset[int] = frozenset()
+
+    async def look(self, pid: int, *, port: int, password: str) -> None:
+        """Puts back its new children, and now and then fits the collector to the size of the indexes."""
+        self._children = _lower_children(pid, self._children)
+        if (now := time.monotonic()) < self._next:
+            return
+        self._next = now + _LOOK_SECONDS
+        client = connect(port=port, password=password)
+        try:
+            wanted = collector_seconds(await _largest(client))
+            if wanted != self._seconds:
+                await client.execute_command("FT.CONFIG", "SET", "FORK_GC_RUN_INTERVAL", wanted)
+                self._seconds = wanted
+        except (RedisError, OSError) as error:
+            log.debug("the collector of the search indexes stays as it is: %s", error)
+        finally:
+            await client.aclose()
+
+
+def collector_seconds(documents: int) -> int:
+    """The pause between two collections of indexes of which the largest has so many documents."""
+    return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
+
+
+async def _largest(client: Any) -> int:
+    most = 0
+    for name in await client.execute_command("FT._LIST"):
+        info: Any = await client.execute_command("FT.INFO", name)
+        flat = info if isinstance(info, dict) else dict(zip(info[::2], info[1::2], strict=False))
+        most = max(most, int(flat.get(b"num_docs") or 0))
+    return most
+
+
+def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
+    """Lowers the priority of the server's children: rewriting its file and collecting may take longer, answers may not.
+
+    Returns the children that there are. Does nothing where the system does not tell (it is Linux that does).
+    """
+    children: set[int] = set()
+    with suppress(OSError, ValueError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            children.update(int(child) for child in (thread / "children").read_text().split())
+    for child in children - lowered:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, child, _CHILD_NICENESS)
+    return frozenset(children)

@@ -1,0 +1,46 @@
+"""Before and after work with a language model: how large a request it takes is asked of its server and of what other workers learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.model_context import KNOWN_SECONDS
+from agent_memory.foundation.storage.context_limits import ContextLimitStore
+
+# What another worker has just learned is known here after so long.
+_LOOK_SECONDS = 30.0
+_MOST_MODELS = 1000
+
+
+class ContextLimits:
+    """For background work only: nobody who waits for an answer waits for this."""
+
+    def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._look_at: dict[tuple[str, str], float] = {}
+
+    async def load_learned(self, chat: ChatModel) -> None:
+        """Brings what is known of the model's context up to date. Raises RedisUnavailable."""
+        model_key = (chat.context.where, chat.context.model)
+        if self._clock() >= self._look_at.get(model_key, 0.0):
+            if len(self._look_at) >= _MOST_MODELS:
+                self._look_at.clear()
+            self._look_at[model_key] = self._clock() + _LOOK_SECONDS
+            learned = await self._store.load_limit(*model_key)
+            if learned is not None:
+                chat.context.take_over(learned.tokens, learned.seconds)
+            asked = await self._store.load_asked(*model_key)
+            if asked is not None:
+                chat.context.take_over_asked(asked.tokens, asked.seconds)
+        await chat.ask_context()
+
+    async def save_learned(self, chat: ChatModel) -> None:
+        """Tells other workers what a refusal or a timeout has just taught this one. Raises RedisUnavailable."""
+        limit = chat.context.limit
+        if limit.source == "learned":
+            await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)
+        if (asked := chat.context.most_asked) is not None:
+            await self._store.save_asked(chat.context.where, chat.context.model, asked, seconds=KNOWN_SECONDS)

@@ -1,0 +1,97 @@
+"""A BERT-shaped sentence encoder by onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
+from agent_memory.foundation.llm.local.weights import read_json, read_weights, round_weights
+
+_GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
+
+
+class BertEncoder:
+    """The network and its tokenizer."""
+
+    def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
+        """Use `load`. `weights` is kept only so that the memory behind the session's weights lives as long as the session."""
+        self.name = name
+        self.dimensions = shape.width
+        self._tokenizer = tokenizer
+        self._session = session
+        self._weights = weights
+
+    @classmethod
+    def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
+        """Read config.json, tokenizer.json and model.safetensors; takes about 0.2 s. Raises StartupError."""
+        try:
+            # An optional extra, and a quarter of a second of start-up that a process with a model server does not need.
+            runtime, tokenizers = importlib.import_module("onnxruntime"), importlib.import_module("tokenizers")
+        except ImportError as error:
+            raise StartupError(
+                f"local embeddings need onnxruntime and tokenizers ({error}): `pip install 'agent-memory[local]'`"
+            ) from error
+        if not (directory / "config.json").is_file():
+            raise StartupError(f"{directory} holds no sentence encoder: config.json, tokenizer.json and model.safetensors are needed")
+        pooling = directory / "1_Pooling" / "config.json"
+        try:
+            shape = EncoderShape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})
+        except ValueError as error:
+            raise StartupError(f"the encoder in {directory} cannot be used: {error}") from error
+        weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
+        if precision == "int8":
+            weights = round_weights(weights)
+        graph = _graph(shape, precision)
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+            tokenizer.enable_truncation(min(max_tokens, shape.positions))
+            tokenizer.no_padding()
+            return cls(name, shape, tokenizer, start_session(runtime, graph, weights, threads), weights)
+        except Exception as error:  # both libraries raise their own kinds, and bare Exception: any of them means "does not load"
+            raise StartupError(f"the encoder in {directory} does not load: {error}") from error
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text, cut to the longest input."""
+        return [self._tokenizer.encode(text).ids for text in texts]
+
+    def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        """Return one vector for each text; texts of about the same length waste least."""
+        ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, text in enumerate(tokens):
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        return self._session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+
+
+def packaged_graph(name: str) -> bytes:
+    """Return a graph that ships with the package."""
+    return resources.files("agent_memory.foundation.llm").joinpath("data", f"{name}.onnx").read_bytes()
+
+
+def _graph(shape: EncoderShape, precision: Precision) -> bytes:
+    if shape == EncoderShape():
+        return packaged_graph(_GRAPHS[precision])
+    try:
+        return build_graph(shape, precision)
+    except ImportError as error:
+        raise StartupError("an encoder of another shape than all-MiniLM-L6-v2 needs its graph built: `pip install onnx`") from error
+
+
+def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
+    """Return an inference session with these weights, which must live as long as it does."""
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle server must not burn a core
+    options.add_external_initializers(list(weights), [runtime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()])
+    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

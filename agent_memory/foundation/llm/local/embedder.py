@@ -1,0 +1,160 @@
+"""Sentence embeddings without a key or a network, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from agent_memory.foundation.core.errors import ModelUnavailable, StartupError
+from agent_memory.foundation.core.settings import ModelSettings, Settings
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.embedding_checks import BLANK, clean_text, unit_rows
+from agent_memory.foundation.llm.local.bert import BertEncoder
+from agent_memory.foundation.llm.local.e5 import E5Encoder
+from agent_memory.foundation.llm.local.use import UseEncoder
+from agent_memory.foundation.llm.local.weights import PACKAGES, find_package
+from agent_memory.foundation.llm.threads import giving_way
+
+MAX_TOKENS = 256
+RUN_TEXTS = 32  # texts in one run of the network
+RUN_TOKENS = 512  # padded tokens in one run: 25 to 60 ms of one core; more was not faster
+URGENT_CHARS = 2000  # a call up to this size is one run, and does not queue behind the large ones
+_CHARS = 8192  # what of a text is looked at: eight times what 256 tokens usually hold
+
+Result = TypeVar("Result")
+
+
+class SentenceEncoder(Protocol):
+    """A network that runs in the calling thread."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text, cut to the longest input."""
+        ...
+
+    def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        """Return float32 of shape (len(tokens), dimensions)."""
+        ...
+
+
+class LocalEmbedder:
+    """An Embedder that runs in this process, in two threads: one for small calls (queries), one for batches.
+
+    A batch gives its thread up after every run of at most `RUN_TOKENS` tokens, so batches interleave, and a query waits for none of them.
+    """
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        """Use `open`."""
+        self._encoder = encoder
+        self._urgent = ThreadPoolExecutor(1, thread_name_prefix="embed-urgent")
+        self._batch = giving_way("embed-batch")
+        self._closed = False
+
+    @classmethod
+    async def open(cls, settings: Settings) -> LocalEmbedder:
+        """Load the model in a thread. Raises StartupError with one line that says what is missing and how to get it."""
+        return cls(await asyncio.to_thread(_load, settings.models))
+
+    @property
+    def model(self) -> str:
+        """The model's name, or the name of its directory."""
+        return self._encoder.name
+
+    @property
+    def dimensions(self) -> int:
+        """The length of the vectors."""
+        return self._encoder.dimensions
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """See Embedder.embed."""
+        if self._closed:
+            raise ModelUnavailable(f"{self._encoder.name} is closed")
+        if not texts:
+            return np.zeros((0, self._encoder.dimensions), dtype=np.float32)
+        try:
+            async with asyncio.timeout(timeout):
+                rows = await self._rows([clean_text(text[:_CHARS]) for text in texts])
+        except TimeoutError as error:
+            raise ModelUnavailable(f"{self._encoder.name} took longer than {timeout:g} s", reason="timeout") from error
+        return unit_rows(rows, count=len(texts), dimensions=self._encoder.dimensions, model=self._encoder.name)
+
+    async def close(self) -> None:
+        """Waits for the runs under way and drops what is queued. May be called twice."""
+        self._closed = True
+        for executor in (self._urgent, self._batch):
+            await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
+
+    async def _rows(self, texts: list[str]) -> Vectors:
+        if len(texts) <= RUN_TEXTS and sum(map(len, texts)) <= URGENT_CHARS:
+            return await self._in(self._urgent, lambda: self._forward_all(texts))
+        tokens = await self._in(self._batch, lambda: self._encoder.tokenize(texts))
+        rows = np.empty((len(texts), self._encoder.dimensions), dtype=np.float32)
+        for run in plan_runs([len(ids) for ids in tokens]):
+            rows[run] = await self._in(self._batch, _bound(self._encoder.forward, [tokens[index] for index in run]))
+        return rows
+
+    async def _in(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        if self._closed:  # between two runs of a batch
+            raise ModelUnavailable(f"{self._encoder.name} was closed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(executor, work)
+        except asyncio.CancelledError:
+            if self._closed:  # `close` drops queued work: its callers were not cancelled, their model went away
+                raise ModelUnavailable(f"{self._encoder.name} was closed") from None
+            raise
+
+    def _forward_all(self, texts: list[str]) -> Vectors:
+        tokens = self._encoder.tokenize(texts)
+        rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for run in plan_runs([len(ids) for ids in tokens]):
+            rows[run] = self._encoder.forward([tokens[index] for index in run])
+        return rows
+
+
+def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
+    """Groups the indices of texts with these token counts into runs: neighbours in length, within RUN_TEXTS and RUN_TOKENS (padded)."""
+    runs: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if runs and len(runs[-1]) < RUN_TEXTS and (len(runs[-1]) + 1) * lengths[index] <= RUN_TOKENS:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
+
+
+def _bound(function: Callable[[Sequence[Sequence[int]]], Vectors], tokens: list[list[int]]) -> Callable[[], Vectors]:
+    return lambda: function(tokens)
+
+
+def _load(models: ModelSettings) -> SentenceEncoder:
+    """Load the encoder that the settings name, and run it once: it allocates then, which should not cost a user. Raises StartupError."""
+    encoder = _read(models)
+    try:
+        encoder.forward(encoder.tokenize([BLANK]))
+    except Exception as error:  # the libraries raise bare Exceptions, too: any of them means "does not run"
+        raise StartupError(f"the local model {encoder.name} does not run: {error}") from error
+    return encoder
+
+
+def _read(models: ModelSettings) -> SentenceEncoder:
+    if models.local_model not in PACKAGES:
+        directory = Path(models.local_model)
+        return _bert(models, directory, directory.resolve().name)
+    directory = find_package(models.local_model)
+    if models.local_model == E5Encoder.name:
+        return E5Encoder.load(directory, threads=models.local_threads, max_tokens=MAX_TOKENS)
+    return UseEncoder.load(directory, MAX_TOKENS) if models.local_model == UseEncoder.name else _bert(models, directory, models.local_model)
+
+
+def _bert(models: ModelSettings, directory: Path, name: str) -> SentenceEncoder:
+    return BertEncoder.load(directory, name, threads=models.local_threads, precision=models.local_precision, max_tokens=MAX_TOKENS)

@@ -1,0 +1,299 @@
+"""Chat through any OpenAI-compatible server, whatever it supports."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import openai
+from pydantic import BaseModel
+
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm import token_usage
+from agent_memory.foundation.llm.base import Answer, ChatMessage
+from agent_memory.foundation.llm.catalog import model_context
+from agent_memory.foundation.llm.model_context import ModelContext, fingerprint
+from agent_memory.foundation.llm.openai import served_context, structured
+from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, RequestRefused
+from agent_memory.foundation.llm.openai.streaming import Streaming, complete
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.tokens import TokenCounter
+
+log = logging.getLogger(__name__)
+
+_REASONING = ("gpt-5", "o1", "o3", "o4")
+_THINKING_TOKENS = 4096  # reasoning counts as answer: without room for it a short answer is cut off before it begins
+# What a server's template adds to a message and to a request.
+_MESSAGE_TOKENS = 8
+_REQUEST_TOKENS = 16
+# An answer that was cut off with so much of the context in use was cut off by its end.
+_FULL = 0.98
+_MOST_MODELS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """`full`: it was cut off because the context was full."""
+
+    text: str
+    cut_off: bool
+    full: bool = False
+
+
+class OpenAIChat:
+    """A ChatModel at an OpenAI-compatible server."""
+
+    def __init__(
+        self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
+    ) -> None:
+        """`contexts` tells what is known beforehand of a model's context; without a `counter` tokens are estimated."""
+        self._server = server
+        self._contexts = contexts
+        self._counter = counter or TokenCounter()
+        self._model = model
+        if len(server.contexts) >= _MOST_MODELS:  # views name models as they like
+            server.contexts.clear()
+        self._context = server.contexts.setdefault(model, contexts(model))
+        self._what = f"{model} at {server.shown_url}"
+
+    @classmethod
+    async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
+        """Opens GENERATION_MODEL; no call is made. Raises StartupError for an address or key that cannot be sent."""
+        server = server or chat_server(settings)
+        where = server.shown_url
+
+        def contexts(model: str) -> ModelContext:
+            return model_context(where, model, settings.models)
+
+        return cls(server, settings.models.generation_model, contexts, counter)
+
+    def with_model(self, model: str) -> OpenAIChat:
+        """Another model at the same server; close this one only."""
+        return OpenAIChat(self._server, model, self._contexts, self._counter)
+
+    @property
+    def model(self) -> str:
+        """The model's name at its server."""
+        return self._model
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that prompt and answer may have together, as we count them."""
+        return self._context.window
+
+    @property
+    def context(self) -> ModelContext:
+        """What is known of the model's context."""
+        return self._context
+
+    async def ask_context(self) -> None:
+        """See ChatModel.ask_context."""
+        if not self._context.wants_asking:
+            return
+        if not served_context.tells(self._server.url):
+            self._context.postpone_asking()
+            return
+        self._context.note_limit(None)  # who asks meanwhile need not ask as well
+        served = await served_context.ask(self._server.look, self._server.url, self._model)
+        if served is not None:
+            self._context.note_limit(served.tokens, guess=served.guess)
+
+    def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
+        """See ChatModel.room."""
+        rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
+        return self._context.window - self._tokens(prompt if answer is None else structured.with_schema(prompt, rung, answer))
+
+    async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
+        """See ChatModel.text."""
+        try:
+            reply = await self._complete(messages, None, max_tokens, Deadline(timeout))
+        except RequestRefused as refused:
+            raise refused.as_error(self._what) from refused
+        if reply.full:
+            raise self._no_room()
+        if reply.cut_off:
+            raise ModelAnswerInvalid(f"{self._what}: the answer was cut off", reason="length")
+        text = structured.without_thinking(reply.text)
+        if not text:
+            raise ModelAnswerInvalid(f"{self._what}: the answer is empty", reason="empty")
+        return text
+
+    async def structured(
+        self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
+    ) -> Answer:
+        """See ChatModel.structured. The rung that the server accepted is remembered per server and model."""
+        deadline = Deadline(timeout)
+        reply = _Reply("", cut_off=False)
+        try:
+            reply, rung = await self._on_best_rung(messages, answer, max_tokens, deadline)
+            try:
+                return _read(reply, answer)
+            except structured.UnusableAnswer as problem:
+                if reply.full:  # a repair is longer than what had no room
+                    raise self._no_room() from problem
+                repair = structured.repair_messages(messages, answer, reply.text, problem)
+                longer = 2 * max_tokens if max_tokens and reply.cut_off else max_tokens
+                reply = await self._complete(repair, structured.response_format(rung, answer), longer, deadline)
+            value = _read(reply, answer)
+        except RequestRefused as refused:
+            raise refused.as_error(self._what) from refused
+        except structured.UnusableAnswer as problem:
+            if reply.full:
+                raise self._no_room() from problem
+            reason = "length" if reply.cut_off else "unusable"
+            error = ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason)
+            error.cut_off = reply.text if reply.cut_off else ""
+            raise error from problem
+        if rung == structured.JSON_SCHEMA:  # taken and not kept to: from now on the prompt carries the schema
+            self._server.rungs[self._model] = structured.JSON_OBJECT
+        return value
+
+    async def close(self) -> None:
+        """Closes the connections to the server (of every model that shares it)."""
+        await self._server.close()
+
+    async def _on_best_rung(
+        self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
+    ) -> tuple[_Reply, int]:
+        """Asks on the remembered rung, and climbs down while the server refuses the format."""
+        rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
+        while True:
+            prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
+            try:
+                reply = await self._complete(prompt, shape, max_tokens, deadline)
+            except RequestRefused as refused:
+                if rung == structured.TEXT or refused.too_long or not structured.may_be_about_format(refused.status, refused.detail):
+                    raise
+                rung += 1
+                continue
+            if rung > self._server.rungs.get(self._model, structured.JSON_SCHEMA):
+                self._server.rungs[self._model] = rung
+            return reply, rung
+
+    async def _complete(
+        self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
+    ) -> _Reply:
+        """One completion; finds out what the server calls the bound of the answer's length."""
+        first = "max_completion_tokens" if self._reasons else "max_tokens"
+        names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
+        accepted = self._server.token_parameters.get(self._model, first)
+        for name in names[names.index(accepted) :] if max_tokens else [None]:
+            try:
+                reply = await self._once(messages, shape, name, max_tokens, deadline)
+            except RequestRefused as refused:
+                if name is None or refused.overflow is not None or not structured.about_token_limit(refused.detail):
+                    raise
+                continue
+            if max_tokens:
+                self._server.token_parameters[self._model] = name
+            return reply
+        raise AssertionError("the last name is None, which returns or raises")
+
+    @property
+    def _reasons(self) -> bool:
+        return self._model.rsplit("/", 1)[-1].lower().startswith(_REASONING)
+
+    async def _once(
+        self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, name: str | None, max_tokens: int | None, deadline: Deadline
+    ) -> _Reply:
+        body: dict[str, Any] = {"model": self._model}
+        if shape is not None:
+            body["response_format"] = shape
+        if name is not None and max_tokens:
+            body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
+
+        def read_prompt() -> tuple[list[dict[str, str]], int, bytes]:
+            request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
+            return [{"role": m.role, "content": _sendable(m.content)} for m in messages], self._tokens(messages), request
+
+        body["messages"], ours, request = await aside(read_prompt, sum(len(message.content) for message in messages))
+        if self._context.refuses(request):
+            raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
+
+        streaming = self._server.streaming.get(self._model, Streaming.WITH_USAGE) if deadline.seconds_left is None else Streaming.NONE
+
+        async def ask(client: openai.AsyncOpenAI, alive: Callable[[], None]) -> _Reply:
+            completion = await complete(client, body, streaming, alive)
+            counted = getattr(completion, "usage", None)
+            token_usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
+            reply = _reply(completion, self._what)
+            self._context.learn_acceptance(_number(getattr(counted, "prompt_tokens", 0)), ours)
+            limit = self._context.limit
+            full = reply.cut_off and limit.certain and _number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
+            return _Reply(reply.text, reply.cut_off, full)
+
+        try:
+            if deadline.seconds_left is None:
+                return await self._server.stream(self._what, ask)
+            return await self._server.call(self._what, lambda client: ask(client, _nothing), timeout=deadline.seconds_left)
+        except RequestRefused as refused:
+            if refused.overflow is None and (less := streaming.less(refused.detail)) is not None:
+                self._server.streaming[self._model] = less
+                return await self._once(messages, shape, name, max_tokens, deadline)
+            if refused.overflow is not None:
+                self._context.learn_refusal(refused.overflow, ours, answer=max_tokens or 0)
+                self._context.remember_refused(request)
+                log.info("%s takes less than thought: %d tokens (%s)", self._what, *astuple(self._context.limit))
+            raise
+
+    def _tokens(self, messages: Sequence[ChatMessage]) -> int:
+        return _REQUEST_TOKENS + sum(self._counter.count(m.content) + _MESSAGE_TOKENS for m in messages)
+
+    def _no_room(self) -> ContextExceeded:
+        limit = self._context.limit
+        return ContextExceeded(f"{self._what}: no room for the answer within {limit.tokens} tokens ({limit.source})", reason="length")
+
+
+def chat_server(settings: Settings) -> ModelServer:
+    """The server of OPENAI_BASE_URL."""
+    models = settings.models
+    return ModelServer(
+        models.openai_base_url, models.openai_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
+    )
+
+
+def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
+    """The length of what was asked and answered, whatever the answer looks like."""
+    choices: Any = getattr(completion, "choices", None) or ()
+    return sum(len(message.content) for message in messages) + sum(
+        len(str(getattr(getattr(choice, "message", None), "content", ""))) for choice in choices
+    )
+
+
+def _nothing() -> None:
+    """For whom a call's end counts alone."""
+
+
+def _number(value: Any) -> int:
+    """A count as a server reports it, 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _reply(completion: Any, what: str) -> _Reply:
+    """Reads a completion. The SDK does not validate it, so nothing here is certain: what is missing raises and is mapped at the border."""
+    choice = completion.choices[0]
+    if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
+        raise ModelAnswerInvalid(f"{what}: the model refuses to answer", reason="refusal")
+    content = choice.message.content
+    if isinstance(content, list):  # some servers answer parts
+        content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    if content is not None and not isinstance(content, str):
+        raise ModelAnswerInvalid(f"{what}: the answer's content is not text", reason="unreadable")
+    return _Reply(content or "", choice.finish_reason == "length")
+
+
+def _read(reply: _Reply, answer: type[Answer]) -> Answer:
+    """Raises UnusableAnswer."""
+    try:
+        return structured.parse_answer(reply.text, answer)
+    except structured.UnusableAnswer as problem:
+        if reply.cut_off:
+            raise structured.UnusableAnswer("it was cut off at the bound of its length, so answer more briefly") from problem
+        raise

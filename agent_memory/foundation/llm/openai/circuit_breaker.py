@@ -1,0 +1,61 @@
+"""A circuit breaker: when a server is down, calls fail at once for a few seconds instead of each waiting for its timeout."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from agent_memory.foundation.core.errors import ModelUnavailable
+
+
+class Breaker:
+    """Closed (calls pass), open (calls fail at once), half-open (one call probes, the others fail at once).
+
+    It opens after `threshold` failures in a row, for `cooldown` seconds; a failing probe doubles that up to `longest`.
+    """
+
+    def __init__(
+        self, name: str, *, threshold: int = 3, cooldown: float = 1.0, longest: float = 10.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._threshold = threshold
+        self._shortest = cooldown
+        self._longest = longest
+        self._clock = clock
+        self._failures = 0
+        self._wait = cooldown
+        self._open_until: float | None = None
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next call would fail at once."""
+        return self._open_until is not None and (self._probing or self._clock() < self._open_until)
+
+    def admit_call(self) -> None:
+        """Before a call; exactly one of succeeded, failed and abandoned must follow. Raises ModelUnavailable while open."""
+        if self.is_open:
+            left = round((self._open_until or 0.0) - self._clock())
+            raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
+        self._probing = self._open_until is not None
+
+    def note_success(self) -> None:
+        """The server answered, whatever it said."""
+        self._failures = 0
+        self._wait = self._shortest
+        self._open_until = None
+        self._probing = False
+
+    def note_failure(self) -> None:
+        """The server did not answer, or said that it cannot."""
+        self._failures += 1
+        if self._probing:
+            self._wait = min(2 * self._wait, self._longest)
+            self._open_until = self._clock() + self._wait
+        elif self._open_until is None and self._failures >= self._threshold:
+            self._open_until = self._clock() + self._wait
+        self._probing = False
+
+    def note_abandoned(self) -> None:
+        """The call was cancelled: nothing was learned."""
+        self._probing = False

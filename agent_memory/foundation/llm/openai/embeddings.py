@@ -1,0 +1,204 @@
+"""Embeddings through any OpenAI-compatible server, whatever its dimensions, limits and parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+import httpx2
+import numpy as np
+import openai
+
+from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.catalog import embedding_dimensions
+from agent_memory.foundation.llm.embedding_checks import clean_text, unit_rows
+from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, RequestRefused
+from agent_memory.foundation.llm.tokens import TokenCounter
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_DIMENSIONS = 1536
+PROBE_TIMEOUT = 3.0
+MAX_INPUTS = 256
+MAX_INPUT_TOKENS = 8191
+MAX_BATCH_CHARS = 400_000  # at least two characters per token on average: below the 300,000 tokens that a request may have
+MIN_INPUT_TOKENS = 64
+_IN_THREAD_CHARS = 50_000
+_STATED_LIMIT = re.compile(r"(?:maximum|max|limit|most)\D{0,40}(\d{2,6})", re.IGNORECASE)
+
+
+class OpenAIEmbedder:
+    """An Embedder at an OpenAI-compatible server."""
+
+    def __init__(
+        self, server: ModelServer, model: str, dimensions: int, *, ask_dimensions: bool = False, counter: TokenCounter | None = None
+    ) -> None:
+        """`ask_dimensions`: whether the request names the dimension, as models that can shorten their vectors want it."""
+        self._server = server
+        self._model = model
+        self._dimensions = dimensions
+        self._counter = counter
+        self._what = f"{model} at {server.shown_url}"
+        self._limit = MAX_INPUT_TOKENS
+        # Ways to ask, best first; the first that the server takes is kept. base64 is a quarter of the bytes and far quicker to read.
+        own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
+        self._ways: list[dict[str, Any]] = [
+            {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
+        ]
+
+    @classmethod
+    async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
+        """The dimension is EMBEDDING_DIMENSIONS, else the catalog's, else what one call answers, else 1536 with a log line.
+
+        Raises StartupError for an address or key that cannot be sent; never for a model or a server that does not answer.
+        """
+        server = server or embedding_server(settings)
+        model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
+        dimensions = configured or embedding_dimensions(model)
+        if dimensions is None:
+            dimensions = await cls(server, model, 0).probe()
+        return cls(server, model, dimensions, ask_dimensions=configured is not None, counter=counter)
+
+    @property
+    def model(self) -> str:
+        """The model's name at its server."""
+        return self._model
+
+    @property
+    def dimensions(self) -> int:
+        """The length of the vectors."""
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """See Embedder.embed. A text beyond the model's limit is cut."""
+        deadline = Deadline(timeout)
+        rows = np.empty((len(texts), self._dimensions), dtype=np.float32)
+        for batch in _batches(texts):
+            answer = await self._ask([texts[index] for index in batch], deadline)
+            rows[batch] = unit_rows(answer, count=len(batch), dimensions=self._dimensions, model=self._what)
+        return rows
+
+    async def close(self) -> None:
+        """Closes the connections to the server (of every model that shares it)."""
+        await self._server.close()
+
+    async def probe(self) -> int:
+        try:
+            rows = await self._ask(["dimension"], Deadline(PROBE_TIMEOUT))
+            if len(rows) == 1 and len(rows[0]) > 0:
+                logger.info("%s answers %d dimensions", self._what, len(rows[0]))
+                return len(rows[0])
+            reason = "its answer has no vector"
+        except (ModelUnavailable, ModelAnswerInvalid, TypeError) as error:
+            reason = str(error)
+        logger.warning(
+            "the dimension of %s is not known (%s); using %d (EMBEDDING_DIMENSIONS sets it)", self._what, reason, DEFAULT_DIMENSIONS
+        )
+        return DEFAULT_DIMENSIONS
+
+    async def _ask(self, texts: list[str], deadline: Deadline) -> list[Any]:
+        """The raw rows, in the order of the texts; asks in other ways, and with shorter texts, when the server refuses."""
+        way = 0
+        while True:
+            sent = await self._fitted(texts)
+            try:
+                rows = await self._once(sent, self._ways[way], deadline)
+            except RequestRefused as refused:
+                if refused.too_long and self._shorten(sent, refused):
+                    continue
+                way += 1
+                if refused.status == 404 or way == len(self._ways):
+                    raise refused.as_error(self._what) from refused
+                continue
+            if way:
+                self._ways = self._ways[way:]
+            return rows
+
+    async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
+        # The SDK's models of request and answer cost more than all that we do with them: the answer is read as it came.
+        body = {"model": self._model, "input": texts, **way}
+        address = self._server.address("/embeddings")
+
+        async def ask(client: openai.AsyncOpenAI) -> list[Any]:
+            answer = await client.post(address, body=body, cast_to=httpx2.Response)
+            return [_row(item["embedding"]) for item in _in_order(json.loads(answer.content)["data"])]
+
+        return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
+
+    async def _fitted(self, texts: list[str]) -> list[str]:
+        """The texts within the limit. Counting many long texts takes long, and goes to a thread."""
+        if sum(map(len, texts)) > _IN_THREAD_CHARS:
+            return await asyncio.to_thread(lambda: [self._fit(text) for text in texts])
+        return [self._fit(text) for text in texts]
+
+    def _fit(self, text: str) -> str:
+        text = clean_text(text)
+        if len(text) * 4 <= self._limit or len(text.encode()) <= self._limit:  # no token is shorter than a byte
+            return text
+        cut = self._counter.truncate(text, self._limit) if self._counter else text[: 3 * self._limit]
+        return clean_text(cut)
+
+    def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
+        """Takes the limit from the refusal, or halves it; the model may count otherwise than we do. False when nothing is left to cut."""
+        longest = max(map(len, sent))
+        limit = min(self._limit, longest)  # a token is seldom shorter than a character
+        stated_limit = refused.overflow.limit if refused.overflow is not None else None
+        if stated_limit is None and (match := _STATED_LIMIT.search(refused.detail)) is not None:
+            stated_limit = int(match[1])
+        wanted = int(stated_limit * 0.85) if stated_limit else 0
+        limit = wanted if MIN_INPUT_TOKENS <= wanted < limit else limit // 2
+        if limit < MIN_INPUT_TOKENS:
+            return False
+        logger.info("%s takes shorter texts than thought: cutting at %d tokens", self._what, limit)
+        self._limit = limit
+        return True
+
+
+def embedding_server(settings: Settings) -> ModelServer:
+    """The server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. The key of one address is never sent to another."""
+    models = settings.models
+    key = models.embedding_api_key
+    if key is None and models.embedding_base_url in (None, models.openai_base_url):
+        key = models.openai_api_key
+    return ModelServer(
+        models.embedding_base_url or models.openai_base_url,
+        key,
+        timeout=models.timeout_seconds,
+        max_concurrent_calls=models.max_concurrent_calls,
+    )
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
+    """Indices in order, at most MAX_INPUTS and MAX_BATCH_CHARS at a time."""
+    batch: list[int] = []
+    chars = 0
+    for index, text in enumerate(texts):
+        size = min(len(text), 4 * MAX_INPUT_TOKENS)
+        if batch and (len(batch) == MAX_INPUTS or chars + size > MAX_BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(index)
+        chars += size
+    if batch:
+        yield batch
+
+
+def _in_order(items: list[Any]) -> list[Any]:
+    """By `index`, unless a server numbers them in no usable way: then as they came."""
+    indices = [item.get("index") for item in items]
+    if sorted(indices, key=str) == sorted(range(len(items)), key=str):
+        return sorted(items, key=itemgetter("index"))
+    return items
+
+
+def _row(value: Any) -> Any:
+    """One embedding, from base64 or as it came."""
+    return np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4") if isinstance(value, str) else value

@@ -1,0 +1,282 @@
+"""The border to an OpenAI-compatible server: one client, bounded calls, a breaker, and every foreign failure made one of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import logging
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx2
+import openai
+from pydantic import SecretStr
+
+from agent_memory.foundation.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
+from agent_memory.foundation.llm.model_context import ModelContext
+from agent_memory.foundation.llm.openai import http11
+from agent_memory.foundation.llm.openai.circuit_breaker import Breaker
+from agent_memory.foundation.llm.openai.streaming import Streaming
+
+log = logging.getLogger(__name__)
+
+OPENAI_URL = "https://api.openai.com/v1"
+NO_KEY = "not-needed"
+_RETRY_PAUSE = 0.5  # seconds before the one retry of a background call
+_MAX_RETRY_AFTER = 3600
+# What is shorter stands in words that are no secrets ("key-value", the "x" of "exceeds").
+_SHORTEST_SECRET = 8
+_KEY_LIKE = re.compile(rf"\b(sk-|key-)[\w*-]{{{_SHORTEST_SECRET},}}")
+# A background answer may take so many timeouts in all, as long as tokens come.
+_MOST_SILENCES = 30
+_FAIR_CHANCE = 0.2  # seconds: a shorter wait says nothing about the server
+_TOO_LONG = re.compile(
+    r"context.{0,20}(length|window|size)|too (long|large|many tokens)|maximum.{0,30}(token|length)|exceed", re.IGNORECASE
+)
+# What a server tells of itself is asked for beside the work, which waits no longer than that for it.
+_LOOK_SECONDS = 2.0
+_MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
+
+_VERSION_AT_END = re.compile(r"/v\d[\w.]*/?\Z")
+
+Result = TypeVar("Result")
+Alive = Callable[[], None]
+"""Says that something has come."""
+
+
+class RequestRefused(Exception):
+    """The server understood us and said no (4xx that is neither a key nor a rate): the caller may ask in another way."""
+
+    def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
+        """`overflow` is what it tells of the model's context, when that is what it is about."""
+        super().__init__(f"HTTP {status}: {detail}")
+        self.status = status
+        self.detail = detail
+        self.overflow = overflow
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the input may have been too long for the model."""
+        return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
+
+    def as_error(self, what: str) -> AgentMemoryError:
+        """What the rest of the house is told when there is no other way to ask."""
+        if self.status == 404:
+            # Most servers have their API below /v1, and say of a model by its name that they do not have it.
+            has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
+            hint = "" if has_version else "; does OPENAI_BASE_URL (or EMBEDDING_BASE_URL) want /v1 at its end?"
+            message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
+            return ModelUnavailable(message, retry_after=60, reason="not_found")
+        message = f"{what}: refused (HTTP {self.status}): {self.detail}"
+        if self.overflow is not None:
+            return ContextExceeded(message, reason="too_long", status=self.status)
+        return ModelAnswerInvalid(message, reason="too_long" if self.too_long else "refused", status=self.status)
+
+
+class ModelServer:
+    """One OpenAI-compatible server. Embedder and chat share it when they share its address."""
+
+    def __init__(self, base_url: str | None, api_key: SecretStr | None, *, timeout: float, max_concurrent_calls: int) -> None:
+        """`timeout` (seconds) bounds a call that names none. Raises StartupError for an address or a key that cannot be sent."""
+        self.url = (base_url or OPENAI_URL).strip()
+        self.shown_url = shown_url(self.url)
+        self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
+        if not self._key.isascii() or not self._key.isprintable():
+            raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) holds characters that cannot be sent")
+        if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
+            raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
+        self._timeout = timeout
+        self.breaker = Breaker(self.shown_url)
+        self.rungs: dict[str, int] = {}
+        """Model -> the rung of the structured ladder that its server accepts."""
+        self.token_parameters: dict[str, str | None] = {}
+        """Model -> what its server calls the bound of an answer's length."""
+        self.streaming: dict[str, Streaming] = {}
+        """Model -> how its server streams answers."""
+        self.contexts: dict[str, ModelContext] = {}
+        """Model -> what is known of its context."""
+        # Two pools, so that a query never waits behind background calls.
+        self._background = asyncio.Semaphore(max_concurrent_calls)
+        self._urgent = asyncio.Semaphore(max_concurrent_calls)
+        # No retries of the SDK: it waits up to a minute on 429 and holds our place in the pool meanwhile.
+        # Nor redirects: who answers there need not be whom the operator named.
+        if http11.suits(self.url):
+            http = httpx2.AsyncClient(transport=http11.PlainTransport(), trust_env=False, follow_redirects=False, timeout=timeout)
+        else:
+            http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
+        self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
+        # Our own transport reads answers whole; here the time between tokens counts, which `_guarded` measures.
+        streaming = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None)
+        self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
+
+    async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
+        """Runs `request` (which asks *and* reads the answer) within `timeout` seconds in all, waiting for a place included.
+
+        Without a timeout it is a background call: bounded by the server's own timeout and tried twice.
+        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        """
+        if timeout is None:
+            async with self._background:
+                return await self._with_one_retry(what, lambda _: request(self._client))
+        deadline = Deadline(timeout)
+        if self._urgent.locked():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._urgent.acquire()
+            except TimeoutError as error:
+                raise ModelUnavailable(f"{what}: too many calls under way for {timeout:g} s", reason="busy") from error
+        else:
+            await self._urgent.acquire()  # without a wait
+        try:
+            return await self._guarded(what, lambda _: request(self._client), deadline.seconds_left or 0.0)
+        finally:
+            self._urgent.release()
+
+    async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
+        """Runs a background `request` that reads its answer as it comes, and calls its second argument whenever something has come.
+
+        The server's timeout bounds each silence; the whole call may take `_MOST_SILENCES` times as long. Raises as `call`.
+        """
+        async with self._background:
+            return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
+
+    def address(self, path: str) -> str:
+        """A path of the server as the SDK reads it soonest, which is with all before it."""
+        return path if "?" in self.url else self.url.rstrip("/") + path
+
+    async def look(self, url: str) -> Any:
+        """What an address of the server tells of it, as JSON; None when it tells nothing within a short time. Raises nothing."""
+        if self.breaker.is_open:
+            return None
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                answer = await self._client.get(url, cast_to=httpx2.Response)
+            return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
+        except Exception as error:  # noqa: BLE001 - a server that does not tell it, in whatever way, is as good as one that was not asked
+            log.debug("%s tells nothing there (%s)", self.shown_url, type(error).__name__)
+            return None
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+        await self._streaming.close()
+
+    async def _with_one_retry(self, what: str, request: Callable[[Alive], Awaitable[Result]]) -> Result:
+        try:
+            return await self._guarded(what, request, self._timeout)
+        except ModelUnavailable as error:
+            if error.data.get("reason") not in ("connection", "server_error") or self.breaker.is_open:
+                raise
+        await asyncio.sleep(_RETRY_PAUSE)
+        return await self._guarded(what, request, self._timeout)
+
+    async def _guarded(self, what: str, request: Callable[[Alive], Awaitable[Result]], timeout: float) -> Result:
+        self.breaker.admit_call()
+        now, began = asyncio.get_running_loop().time, False
+        last = now() + _MOST_SILENCES * timeout
+        try:
+            # The SDK's timeout is per read, so that a server which drips bytes would hold us for ever: only tokens move this one.
+            async with asyncio.timeout(timeout) as limit:
+
+                def alive() -> None:
+                    nonlocal began
+                    began = True
+                    limit.reschedule(min(now() + timeout, last))
+
+                result = await request(alive)
+        except asyncio.CancelledError:
+            self.breaker.note_abandoned()
+            raise
+        except Exception as error:  # The SDK leaks AttributeError, IndexError, ValueError and more for answers that it does not expect.
+            translated = self._translate(what, error, timeout)
+            reason = translated.data.get("reason") if isinstance(translated, ModelUnavailable) else None
+            if reason == "timeout" and (began or timeout < _FAIR_CHANCE):
+                self.breaker.note_abandoned()
+            elif reason in ("connection", "timeout", "server_error"):
+                self.breaker.note_failure()
+            else:
+                self.breaker.note_success()
+            raise translated from error
+        self.breaker.note_success()
+        return result
+
+    def _translate(self, what: str, error: Exception, timeout: float) -> Exception:
+        if isinstance(error, AgentMemoryError):
+            return error
+        if isinstance(error, TimeoutError | openai.APITimeoutError):
+            return ModelUnavailable(f"{what}: no answer within {timeout:g} s (MODEL_TIMEOUT_SECONDS)", reason="timeout")
+        if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
+            return ModelUnavailable(f"{what}: cannot connect to {self.shown_url}", reason="connection")
+        if isinstance(error, openai.APIStatusError):
+            return self._of_status(what, error)
+        if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
+            # What a server says in the middle of an answer.
+            detail = self._without_secrets(error.message)
+            return ModelUnavailable(f"{what}: the server broke its answer off: {detail}", reason="server_error")
+        return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
+
+    def _of_status(self, what: str, error: openai.APIStatusError) -> Exception:
+        status, detail = error.status_code, self._without_secrets(error.message)
+        if status in (401, 403):  # the server's words are left out: some repeat the key
+            return ModelUnavailable(f"{what}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
+        if 300 <= status < 400:
+            message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
+            return ModelUnavailable(message, retry_after=60, reason="redirect")
+        refusal = overflow(status, f"{error.message} {error.body}")
+        if refusal is not None:  # whatever its status: to send it again helps nobody
+            return RequestRefused(status, detail, refusal)
+        if status == 429:
+            wait = retry_after_seconds(error.response.headers.get("retry-after"))
+            return ModelUnavailable(f"{what}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")
+        if status >= 500 or status in (408, 409, 425):
+            wait = retry_after_seconds(error.response.headers.get("retry-after"))
+            return ModelUnavailable(f"{what}: HTTP {status}: {detail}", retry_after=wait, reason="server_error")
+        return RequestRefused(status, detail)
+
+    def _without_secrets(self, text: str) -> str:
+        if self._key != NO_KEY and len(self._key) >= _SHORTEST_SECRET:
+            text = text.replace(self._key, "***")
+        return _KEY_LIKE.sub("***", text)[:300]
+
+
+def shown_url(url: str) -> str:
+    """The address without user, password and query, fit for a log line."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        host = f"[{host}]" if ":" in host else host
+        return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path.rstrip("/"), "", ""))
+    except ValueError:
+        return "(an address that cannot be read)"
+
+
+def retry_after_seconds(header: str | None) -> int:
+    """A Retry-After header as whole seconds between 1 and an hour: a number, or a date; 1 when there is none."""
+    if not header:
+        return 1
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return 1
+    return min(max(1, math.ceil(seconds)), _MAX_RETRY_AFTER) if math.isfinite(seconds) else 1
+
+
+class Deadline:
+    """What is left of a timeout over several calls; None stays None."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds, never negative."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())

@@ -1,0 +1,87 @@
+"""Opens the models that the settings ask for. Nothing here knows Redis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import ModelSettings, Settings
+from agent_memory.foundation.llm.base import ChatModel, EmbeddingModel, Reranker
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.wrappers.redacting import RedactingChat, RedactingEmbedder
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a process. `chat` is None when no model server is configured; `description` is one line, without secrets."""
+
+    embedder: EmbeddingModel
+    chat: ChatModel | None
+    counter: TokenCounter
+    description: str
+    reranker: Reranker | None = None
+
+    async def close(self) -> None:
+        """Closes all models."""
+        if self.reranker is not None:
+            await self.reranker.close()
+        if self.chat is not None:
+            await self.chat.close()
+        await self.embedder.close()
+
+
+async def open_models(settings: Settings) -> Models:
+    """Opens the embedder, the chat model, the reranker and the token counter. A model server need not answer for that.
+
+    Raises StartupError with one line that says what is missing or wrong.
+    """
+    opened = await _open_models(settings)
+    if settings.models.rerank_base_url is None:
+        return opened
+    # Imported only when used, as below.
+    from agent_memory.foundation.llm import rerank  # noqa: PLC0415
+
+    reranker = rerank.RemoteReranker(rerank.rerank_server(settings), settings.models.rerank_model)
+    return replace(opened, reranker=reranker, description=f"{opened.description}; reranking {reranker.description}")
+
+
+async def _open_models(settings: Settings) -> Models:
+    models = settings.models
+    _check(models)
+    counter = await TokenCounter.open()
+    if not (models.use_openai_chat or models.use_openai_embeddings):
+        embedder = await LocalEmbedder.open(settings)
+        return Models(embedder, None, counter, f"embeddings {_local(embedder)}; summaries extractive (local); no key needed")
+    # Imported only when used: the SDK costs most of a second and 50 MB, which a process without a model server need not pay.
+    from agent_memory.foundation.llm.openai import chat as openai  # noqa: PLC0415
+    from agent_memory.foundation.llm.openai import embeddings  # noqa: PLC0415
+
+    chat_server = openai.chat_server(settings) if models.use_openai_chat else None
+    chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
+    about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
+    discreet = settings.longterm.redact_secrets
+    guarded_chat = RedactingChat(chat) if chat and discreet else chat
+    if not models.use_openai_embeddings:
+        local = await LocalEmbedder.open(settings)
+        return Models(local, guarded_chat, counter, f"embeddings {_local(local)}; {about_chat}")
+    # One server, one breaker: what the chat learns of its health is true for the embeddings.
+    shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
+    server = shared or embeddings.embedding_server(settings)
+    remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
+    where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
+    return Models(RedactingEmbedder(remote) if discreet else remote, guarded_chat, counter, f"{where}; {about_chat}")
+
+
+def _local(embedder: EmbeddingModel) -> str:
+    return f"{embedder.model} (local, {embedder.dimensions} dimensions)"
+
+
+def _check(models: ModelSettings) -> None:
+    """Raises StartupError when a model server is asked for and nothing says which."""
+    has_server = models.openai_api_key is not None or models.openai_base_url is not None
+    if models.provider == "openai" and not has_server:
+        raise StartupError("MODEL_PROVIDER=openai needs OPENAI_API_KEY or OPENAI_BASE_URL")
+    own = models.embedding_api_key is not None or models.embedding_base_url is not None
+    if models.embedding_provider == "openai" and not (has_server or own):
+        raise StartupError("EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, OPENAI_BASE_URL or EMBEDDING_BASE_URL")

@@ -1,0 +1,69 @@
+"""Reranking through a server that speaks the API of Cohere and Jina (also vLLM, LiteLLM, Infinity …): `POST <base>/rerank`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import openai
+
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.openai.server import ModelServer, RequestRefused
+
+# Longer texts are cut: rerankers read a few hundred tokens, and most of an answer's time is spent on reading.
+_MOST_CHARACTERS = 4000
+
+
+class RemoteReranker:
+    """A Reranker at a server."""
+
+    def __init__(self, server: ModelServer, model: str) -> None:
+        self._server = server
+        self._model = model
+        self._what = f"{model} at {server.shown_url}"
+
+    @property
+    def description(self) -> str:
+        """The model and where it is, without secrets."""
+        return self._what
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
+        """See Reranker.rerank."""
+        if not texts:
+            return []
+        documents = [text[:_MOST_CHARACTERS] for text in texts]
+        body = {"model": self._model, "query": query[:_MOST_CHARACTERS], "documents": documents, "top_n": len(documents)}
+
+        async def ask(client: openai.AsyncOpenAI) -> list[float]:
+            return _scores(await client.post("/rerank", body=body, cast_to=cast("type[Any]", object)), len(documents), self._what)
+
+        try:
+            return await self._server.call(self._what, ask, timeout=timeout)
+        except RequestRefused as refused:
+            raise refused.as_error(self._what) from refused
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._server.close()
+
+
+def rerank_server(settings: Settings) -> ModelServer:
+    """The server of RERANK_BASE_URL."""
+    models = settings.models
+    return ModelServer(
+        models.rerank_base_url, models.rerank_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
+    )
+
+
+def _scores(answer: Any, count: int, what: str) -> list[float]:
+    """A score for each document, in their order."""
+    scores: dict[int, float] = {}
+    for result in answer["results"]:
+        index, score = result["index"], float(result["relevance_score"])
+        if isinstance(index, int) and 0 <= index < count and math.isfinite(score):
+            scores[index] = score
+    if len(scores) != count:
+        raise ModelAnswerInvalid(f"{what}: scores for {len(scores)} of {count} texts", reason="wrong_count")
+    return [scores[index] for index in range(count)]

@@ -1,0 +1,173 @@
+"""An EmbeddingModel in front of another: remembers vectors by text, asks once for texts in flight, and sends small calls together."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agent_memory.foundation.core.errors import AgentMemoryError, ModelUnavailable
+from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
+from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
+
+SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
+
+
+@dataclass(slots=True)
+class _PendingText:
+    """One text on its way: who waits for it awaits `vector`."""
+
+    key: bytes
+    text: str
+    timeout: float | None
+    vector: asyncio.Future[Vectors]
+
+
+class CachingEmbedder(EmbedderWrapper):
+    """Least-recently-used cache and coalescing. A caller's timeout or cancellation never touches the work of others.
+
+    A call goes out at once while fewer than `in_flight` batches are; what arrives meanwhile goes together when one is back.
+    """
+
+    def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
+        """Keeps `entries` vectors (4 bytes per dimension each); 0 turns the memory off, not the coalescing."""
+        super().__init__(inner)
+        self._entries = entries
+        self._slots = in_flight
+        self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._asked: dict[bytes, _PendingText] = {}
+        self._waiting: list[_PendingText] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._small_batches = 0
+        self._closed = False
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """See EmbeddingModel.embed. The rows are a copy of the caller's own."""
+        if self._closed:
+            raise ModelUnavailable(f"{self.model} is closed")
+        keys = [_key(text) for text in texts]
+        if len(keys) == 1 and (remembered := self._remembered(keys[0])) is not None:
+            return remembered[np.newaxis].copy()
+        vectors = {key: vector for key in set(keys) if (vector := self._remembered(key)) is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        if missing:
+            awaited = self._ask(missing, timeout)
+            try:
+                async with asyncio.timeout(timeout):
+                    for key, vector in awaited.items():
+                        vectors[key] = await asyncio.shield(vector)
+            except AgentMemoryError as error:
+                raise _own(error) from error
+            except TimeoutError as error:
+                raise ModelUnavailable(f"{self.model}: no answer within {timeout:g} s", reason="timeout") from error
+        if not keys:
+            return np.zeros((0, self.dimensions), dtype=np.float32)
+        if len(keys) == 1:
+            return vectors[keys[0]][np.newaxis].copy()
+        return np.stack([vectors[key] for key in keys])
+
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Which of the texts the inner embedder would be asked for, each once: those that are neither remembered nor on their way."""
+        return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._asked]
+
+    async def close(self) -> None:
+        """Ends what is in flight (its callers get ModelUnavailable) and closes the inner embedder."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fail(list(self._asked.values()), ModelUnavailable(f"{self.model} was closed"))
+        await self._inner.close()
+
+    def _remembered(self, key: bytes) -> Vectors | None:
+        vector = self._cache.get(key)
+        if vector is not None:
+            self._cache.move_to_end(key)
+        return vector
+
+    def _ask(self, missing: dict[bytes, str], timeout: float | None) -> dict[bytes, asyncio.Future[Vectors]]:
+        """The futures of the missing texts: those in flight already, and new ones."""
+        loop = asyncio.get_running_loop()
+        new = [_PendingText(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._asked]
+        for asked in new:
+            asked.vector.add_done_callback(_retrieve)
+            self._asked[asked.key] = asked
+        futures = {key: self._asked[key].vector for key in missing}
+        if len(new) > SMALL:
+            self._start(new, small=False)
+        elif new:
+            if not self._waiting:  # at the end of this turn of the loop, so that calls of the same turn go together
+                loop.call_soon(self._send_waiting)
+            self._waiting.extend(new)
+        return futures
+
+    def _send_waiting(self) -> None:
+        while self._waiting and self._small_batches < self._slots and not self._closed:
+            batch, self._waiting = self._waiting[:SMALL], self._waiting[SMALL:]
+            self._start(batch, small=True)
+
+    def _start(self, batch: list[_PendingText], *, small: bool) -> None:
+        self._small_batches += small
+        task = asyncio.create_task(self._run(batch))
+        self._tasks.add(task)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._small_batches -= small
+            self._send_waiting()
+
+        task.add_done_callback(done)
+
+    async def _run(self, batch: list[_PendingText]) -> None:
+        """Asks the inner embedder for a batch, as long as the most patient of its callers waits."""
+        timeouts = [asked.timeout for asked in batch]
+        patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
+        try:
+            rows = await self._inner.embed([asked.text for asked in batch], timeout=patience)
+        except asyncio.CancelledError:
+            self._fail(batch, ModelUnavailable(f"{self.model} was closed"))
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the callers, who would wait for ever otherwise
+            self._fail(batch, error)
+            return
+        for asked, row in zip(batch, rows, strict=True):
+            self._remember(asked.key, row)
+            if not asked.vector.done():
+                asked.vector.set_result(row)
+
+    def _remember(self, key: bytes, row: Vectors) -> None:
+        self._asked.pop(key, None)
+        if self._entries > 0:
+            own_row = row.copy()  # a view would keep the whole batch in memory
+            own_row.flags.writeable = False
+            self._cache[key] = own_row
+            while len(self._cache) > self._entries:
+                self._cache.popitem(last=False)
+
+    def _fail(self, batch: list[_PendingText], error: Exception) -> None:
+        for asked in batch:
+            self._asked.pop(asked.key, None)
+            if not asked.vector.done():
+                asked.vector.set_exception(error)
+
+
+def _own(error: AgentMemoryError) -> AgentMemoryError:
+    """The error as an object of the caller's own: one raised in many tasks would collect all their tracebacks."""
+    copy = error.__class__.__new__(error.__class__)
+    Exception.__init__(copy, error.message)
+    copy.__dict__.update(error.__dict__)
+    return copy
+
+
+def _retrieve(future: asyncio.Future[Vectors]) -> None:
+    """Looks at the outcome, so that the loop does not complain when every caller has gone."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,93 @@
+"""The Embedder of the rest of the house: a model with its profile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.llm.base import TextRole, Vectors
+from agent_memory.foundation.llm.profiles import ModelProfile, centered, probe_sentences, shipped_mean
+from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+
+log = logging.getLogger(__name__)
+
+
+class MeanStore(Protocol):
+    """Where the mean vector of a model is kept, the same for all processes."""
+
+    async def load_mean(self) -> Vectors | None:
+        """Return the mean vector; None when there is none yet."""
+        ...
+
+    async def keep_mean(self, mean: Vectors) -> Vectors:
+        """Keep a mean vector, if there is none yet; return the one that is kept."""
+        ...
+
+
+class ProfiledEmbedder(EmbedderWrapper):
+    """An Embedder: tells the model queries from documents, and takes from its vectors what they all share."""
+
+    def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
+        super().__init__(inner)
+        self._cache = inner
+        self._profile = profile
+        estimated = profile.mean == "probes"
+        self._mean = shipped_mean(profile.mean) if profile.mean and not estimated else None
+        self._estimated = estimated
+        self._store: MeanStore | None = None
+        self._estimating: asyncio.Task[Vectors] | None = None
+
+    def keep_mean_in(self, store: MeanStore) -> None:
+        """Say where a mean that must be estimated is kept. Without a store each process estimates its own."""
+        self._store = store
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
+        """See Embedder.embed."""
+        await self._have_mean(timeout)
+        rows = await self._inner.embed([self._profile.prepared(text, role) for text in texts], timeout=timeout)
+        return rows if self._mean is None else centered(rows, self._mean)
+
+    async def adopt(self, rows: Vectors) -> Vectors:
+        """See Embedder.adopt."""
+        await self._have_mean(None)
+        return rows if self._mean is None else centered(rows, self._mean)
+
+    def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
+        """See Embedder.missing."""
+        return self._cache.missing([self._profile.prepared(text, role) for text in texts])
+
+    async def close(self) -> None:
+        """Close the model."""
+        if self._estimating is not None:
+            self._estimating.cancel()
+            await asyncio.gather(self._estimating, return_exceptions=True)
+        await self._inner.close()
+
+    async def _have_mean(self, timeout: float | None) -> None:
+        if self._estimated and self._mean is None:
+            self._mean = await self._shared_mean(timeout)
+
+    async def _shared_mean(self, timeout: float | None) -> Vectors:
+        """Return the mean, estimated once for all that wait for it; a caller that waits no longer does not end the work."""
+        if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
+            self._estimating = asyncio.create_task(self._estimate())
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(self._estimating)
+        except TimeoutError as error:
+            raise ModelUnavailable(f"{self.model}: no answer within {timeout:g} s", reason="timeout") from error
+
+    async def _estimate(self) -> Vectors:
+        kept = None if self._store is None else await self._store.load_mean()
+        if kept is not None and kept.shape == (self.dimensions,):
+            return kept
+        rows = await self._inner.embed([self._profile.prepared(text, "document") for text in probe_sentences()])
+        mean = rows.mean(axis=0, dtype=np.float32)
+        log.info("%s: unrelated texts have a cosine of %.2f on average, which is taken from all vectors", self.model, float(mean @ mean))
+        return mean if self._store is None else await self._store.keep_mean(mean)

@@ -1,0 +1,199 @@
+"""Where the buckets of a store are: in one Redis, or on the nodes of a Redis Cluster; and clients that go along when one moves.
+
+All keys of a bucket share a slot, so a plain connection to the node that owns the slot can do everything. What a node no longer owns it
+refuses (MOVED), searches included, and while keys are on their way it refuses what is not there any more (ASK): a request may have to
+come again, and never gets half of what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
+
+import redis.asyncio as aioredis
+from redis.crc import key_slot
+from redis.exceptions import RedisError, ResponseError
+
+from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
+from agent_memory.foundation.storage.connection import connect, redis_errors, server_info
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate
+
+log = logging.getLogger(__name__)
+
+_BUCKETS = "buckets"
+_LOOK_SECONDS = 2.0
+
+
+class BucketRedis:
+    """The Redis of one bucket: its address now, and the clients that were made for it."""
+
+    def __init__(self, url: str, *, clustered: bool) -> None:
+        self.url = url
+        self.clustered = clustered
+        self.moved = asyncio.Event()
+        """Set when the address changes, or the store in it; another one stands here then."""
+        self._clients: list[aioredis.Redis] = []
+
+    def remark(self, buckets: int) -> str:
+        """For people: that this is a cluster, and how many buckets there are if there are several."""
+        return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
+
+    def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
+        """A client as `connection.connect` makes it, which follows the bucket."""
+        client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
+        self._clients.append(client)
+        return client
+
+    def renew(self) -> None:
+        """Tells those who wait for `moved` that they must begin anew here: another store is in use from now on."""
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
+
+    async def move(self, url: str) -> None:
+        """From now on everything goes to this node; what is on its way is answered by the former one."""
+        self.url = url
+        parts = urlsplit(url)
+        for client in self._clients:
+            await cast("BoundedPool", client.connection_pool).move_to(parts.hostname or "", parts.port or 6379)
+        self.renew()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNodes:
+    """Which node has which slots: the first, the last, and the node's URL."""
+
+    slots: tuple[tuple[int, int, str], ...]
+
+    def url_of(self, keys: Keys) -> str | None:
+        """The node that has a bucket's slot; None while nobody has it."""
+        slot = key_slot(keys.root.encode())
+        return next((url for first, last, url in self.slots if first <= slot <= last), None)
+
+
+async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
+    """Asks a node. Raises redis-py's errors."""
+    reply: Any = await client.execute_command("CLUSTER SLOTS")
+    return ClusterNodes(tuple((int(first), int(last), _at(url, *primary[:2])) for first, last, primary, *_ in reply))
+
+
+def _at(url: str, host: Any, port: Any) -> str:
+    """A URL with another address: the same credentials and options. A node that does not know its own host has the one that was asked."""
+    parts = urlsplit(url)
+    name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
+    name = f"[{name}]" if ":" in name else name
+    user, at, _ = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{name}:{int(port)}"))
+
+
+async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
+    """Where each bucket is, when `url` is that of a Redis or of any node of a Redis Cluster. Raises StartupError in one line."""
+    client = connect(url, pool_size=1, command_timeout=command_timeout)
+    mode: str | None = None
+    try:
+        mode = (await server_info(client, shown)).get("redis_mode")
+        nodes = None if mode == "standalone" else await _nodes(client, url)
+    except ResponseError as error:
+        if mode == "cluster":
+            raise StartupError(f"the Redis Cluster at {shown} does not say which node has which slots: {str(error)[:200]}") from error
+        nodes = None  # It may not say what it is, and is no cluster.
+    except (RedisError, OSError) as error:
+        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+    finally:
+        await client.aclose()
+    if nodes is None:
+        return [BucketRedis(url, clustered=False) for _ in buckets]
+    urls = [(keys, nodes.url_of(keys)) for keys in buckets]
+    for keys, node_url in urls:
+        if node_url is None:
+            raise StartupError(f"no node of the Redis Cluster at {shown} has slot {key_slot(keys.root.encode())}, that of {keys.root}")
+    return [BucketRedis(node_url, clustered=True) for _, node_url in urls if node_url is not None]
+
+
+async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
+    """Whether a server has begun a store under these keys. Changes nothing, and makes no index."""
+    with redis_errors():
+        return bool(await client.exists(home.config))
+
+
+async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
+    """Notes with a new store how many buckets it has; what is there already must have as many. Call it before indexes are made.
+
+    Of several first starts at the same moment one says the number, and those that want another end. Raises StartupError: which bucket a
+    tenant is in depends on the number, so it stays what it was.
+    """
+    with redis_errors():
+        await client.hsetnx(home.config, _BUCKETS, str(wanted))
+        recorded = int(await client.hget(home.config, _BUCKETS) or wanted)
+    if recorded != wanted:
+        raise StartupError(
+            f"setting REDIS_BUCKETS: this store was made with {recorded}, not {wanted}, and keeps them: tenants are found by the number "
+            f"(set REDIS_BUCKETS={recorded}, or move the data to a new store with `agent-memory export` and `import`)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket that may move; `prepare` makes what it needs on the node that a client and a URL lead to."""
+
+    keys: Keys
+    bucket_redis: BucketRedis
+    prepare: Callable[[aioredis.Redis, str], Awaitable[object]]
+
+
+@asynccontextmanager
+async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
+    """Meanwhile: looks where the buckets are, and lets their clients go there once the node has their indexes."""
+    task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
+    try:
+        yield
+    finally:
+        while not task.done():
+            # A cancellation that meets a client while it connects is lost (it becomes an error of the connection): say it again.
+            task.cancel()
+            await asyncio.wait([task], timeout=0.1)
+
+
+async def _follow(buckets: Sequence[Bucket], command_timeout: float) -> None:
+    node_urls = list(dict.fromkeys(bucket.bucket_redis.url for bucket in buckets))
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        nodes = await _ask_any(node_urls, command_timeout)
+        if nodes is None:
+            log.warning("no node of the Redis Cluster answers")
+            continue
+        node_urls = list(dict.fromkeys([url for _, _, url in nodes.slots] + node_urls))
+        for bucket in buckets:
+            url = nodes.url_of(bucket.keys)
+            if url is not None and url != bucket.bucket_redis.url:
+                await _go(bucket, url, command_timeout)
+
+
+async def _ask_any(node_urls: Sequence[str], command_timeout: float) -> ClusterNodes | None:
+    for url in node_urls:
+        client = connect(url, pool_size=1, command_timeout=command_timeout)
+        try:
+            return await _nodes(client, url)
+        except (RedisError, OSError):
+            continue
+        finally:
+            await client.aclose()
+    return None
+
+
+async def _go(bucket: Bucket, url: str, command_timeout: float) -> None:
+    client = connect(url, pool_size=2, command_timeout=command_timeout)
+    try:
+        await bucket.prepare(client, url)
+    except (AgentMemoryError, RedisError, OSError) as error:
+        log.warning("the bucket %s has moved, and its new node is not ready: %s", bucket.keys.root, error)
+        return
+    finally:
+        await client.aclose()
+    await bucket.bucket_redis.move(url)
+    log.warning("the bucket %s has moved to another node of the Redis Cluster", bucket.keys.root)

@@ -1,0 +1,208 @@
+"""Opening Redis, and the border where its errors become ours."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import redis.asyncio as aioredis
+from redis.asyncio.client import Pipeline
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    ExecAbortError,
+    MaxConnectionsError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+    TryAgainError,
+)
+
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, RedisUnavailable, StartupError
+from agent_memory.foundation.core.settings import engine
+from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, exchange
+
+log = logging.getLogger(__name__)
+
+# Error answers that mean "not now" rather than "this command is wrong".
+_AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
+_TOO_LATE = "Timeout limit was reached"
+_NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECASE)
+
+
+def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
+    """A client over a bounded pool that waits instead of failing when all connections are taken. It speaks RESP3 unless told otherwise.
+
+    It never repeats a command by itself: redis-py would run a script whose reply was lost a second time. A `gate` is asked before each
+    use of a connection, and with each new one.
+    """
+    pool = BoundedPool.from_url(
+        url,
+        max_connections=pool_size,
+        timeout=2,
+        socket_timeout=command_timeout,
+        socket_connect_timeout=command_timeout,
+        health_check_interval=15,
+        retry=Retry(NoBackoff(), 0),
+        protocol=protocol,
+        gate=gate,
+    )
+    return aioredis.Redis.from_pool(pool)
+
+
+def translate_error(error: Exception) -> AgentMemoryError | None:
+    """Our error for one of redis-py's, or None when it is not about Redis being away."""
+    if isinstance(error, AuthenticationError):
+        return RedisUnavailable("Redis refuses our credentials", retry_after=5)
+    if isinstance(error, MaxConnectionsError):
+        return RedisUnavailable("all connections to Redis are taken")
+    if isinstance(error, OutOfMemoryError):
+        return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
+    if isinstance(error, AskError):  # MovedError is one, too
+        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster", retry_after=2)
+    if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
+        return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
+    if isinstance(error, ExecAbortError | ResponseError):
+        # In a pipeline redis-py puts the command in front of what Redis said.
+        said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
+        if said.startswith(_AWAY):
+            return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
+        if said.startswith(("ERASING", "ERASED")):
+            return ErasureUnderWay(int(said.split()[1]) / 1000, is_over=said.startswith("ERASED"))
+        if said.startswith(_TOO_LATE):
+            return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
+        if missing := _NO_INDEX.search(said):
+            return RedisUnavailable(f"the search index {missing[1]} is gone and is being built again: try again", retry_after=2)
+        if said.startswith("No such scorer"):
+            return BadInput("this Redis does not have this scorer: use BM25STD", field="text_scorer")
+    return None
+
+
+class _RedisErrors:
+    """No generator: each read of each request goes through here."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, (RedisError, OSError)):
+            ours = translate_error(error)
+            if ours is not None:
+                raise ours from error
+
+
+_TRANSLATING = _RedisErrors()
+
+
+def redis_errors() -> AbstractContextManager[None, None]:
+    """Turns redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of its own (a defect of ours)."""
+    return _TRANSLATING
+
+
+def shown_url(url: str) -> str:
+    """A Redis URL without its credentials."""
+    parts = urlsplit(url)
+    address = parts.hostname or parts.path
+    return f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}"
+
+
+async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
+    """Sets what our searches rely on; a Redis that does not let us is used all the same, and that is said."""
+    for name, value in engine.REQUIRED:
+        try:
+            await client.execute_command("FT.CONFIG", "SET", name, value)
+        except RedisError as error:
+            log.warning("the Redis at %s does not let us set the search option %s to %s: %s", shown, name, value, str(error)[:120])
+
+
+async def fsync_always(client: aioredis.Redis, shown: str) -> None:
+    """Lets Redis write each change to its disk at once: `WAITAOF` then need not wait for the next second."""
+    try:
+        await client.config_set("appendfsync", "always")
+    except RedisError as error:
+        log.warning("the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", shown, str(error)[:120])
+
+
+async def server_info(client: aioredis.Redis, shown: str) -> dict[str, Any]:
+    """What Redis says of itself; nothing when it may not. Raises StartupError in one line when it does not answer."""
+    try:
+        return await client.info("server")
+    except NoPermissionError:
+        return {}  # An ACL user without @dangerous.
+    except (RedisError, OSError) as error:
+        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+
+
+async def check_engine(client: aioredis.Redis, shown: str) -> str:
+    """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
+    info = await server_info(client, shown)
+    try:
+        await client.execute_command("FT._LIST")
+    except RedisError as error:
+        raise StartupError(
+            f"the Redis at {shown} has no query engine (FT._LIST: {str(error)[:80]}): use redis:8, Redis Stack >= 7.2, or leave REDIS_URL "
+            "unset for the embedded Redis"
+        ) from error
+    await _set_search_options(client, shown)
+    version = info.get("redis_version", b"?")
+    return version.decode() if isinstance(version, bytes) else str(version)
+
+
+Pipe = Pipeline
+
+
+class PipelineReader:
+    """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
+
+    def __init__(self, client: aioredis.Redis) -> None:
+        self._client = client
+
+    async def __call__(self, build: Callable[[Pipe], object]) -> list[Any]:
+        """As `read`."""
+        return await read(self._client, build)
+
+
+async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
+    """Runs reads in one round trip, a second time when the connection was lost; raises RedisUnavailable, and the first error answer.
+
+    Only for commands that change nothing.
+    """
+    # redis-py's pipeline collects the commands: it knows how they are spelt.
+    pipe = client.pipeline(transaction=False)
+    build(pipe)
+    return await send_reads(client, pipe.command_stack)
+
+
+async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
+    """As `read`, for commands with redis-py's options for reading their replies, as its pipelines hold them."""
+    if not commands:
+        return []
+    sent = [parts for parts, _ in commands]
+    with redis_errors():
+        try:
+            replies = await exchange(client, sent)
+        except (BusyLoadingError, MaxConnectionsError):
+            raise
+        except ConnectionError:
+            replies = await exchange(client, sent)
+        callbacks = cast("Mapping[str, Callable[..., Any]]", client.response_callbacks)
+        for position, (reply, (parts, options)) in enumerate(zip(replies, commands, strict=True)):
+            if isinstance(reply, ResponseError):
+                raise reply
+            if (callback := callbacks.get(parts[0])) is not None:
+                replies[position] = callback(reply, **{name: value for name, value in options.items() if name != "keys"})
+    return replies

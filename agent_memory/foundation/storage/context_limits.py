@@ -1,0 +1,70 @@
+"""How large a request a model takes, as workers learned it from its refusals: shared among processes until it may be out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+
+from agent_memory.foundation.storage.cluster import locate_buckets
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedLimit:
+    """Tokens of prompt and answer together, and for how many seconds more that is believed."""
+
+    tokens: int
+    seconds: float
+
+
+class ContextLimitStore:
+    """Two keys for each model at each server: of refusals and of timeouts."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
+        """Remembers what a refusal taught."""
+        await self._save(self._keys.context_limit(where, model), tokens, seconds)
+
+    async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
+        """Remembers what a timeout taught: the tokens of messages that one request may hold."""
+        await self._save(self._keys.context_asked(where, model), tokens, seconds)
+
+    async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
+        """What a refusal taught lately, None for nothing."""
+        return await self._load(self._keys.context_limit(where, model))
+
+    async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
+        """What a timeout taught lately, None for nothing."""
+        return await self._load(self._keys.context_asked(where, model))
+
+    async def _save(self, key: str, tokens: int, seconds: float) -> None:
+        with redis_errors():
+            await self._client.set(key, str(tokens), px=max(int(seconds * 1000), 1))
+
+    async def _load(self, key: str) -> LearnedLimit | None:
+        def build(pipe: Pipeline) -> None:
+            pipe.get(key)
+            pipe.pttl(key)
+
+        tokens, left = await read(self._client, build)
+        return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
+
+
+async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
+    """The least that was learned in any bucket of a Redis. Makes nothing. Raises StartupError and RedisUnavailable."""
+    limits: list[LearnedLimit] = []
+    for bucket_redis, keys in zip(await locate_buckets(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
+        client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)
+        try:
+            learned = await ContextLimitStore(client, keys).load_limit(where, model)
+        finally:
+            await client.aclose()
+        limits += [] if learned is None else [learned]
+    return min(limits, key=lambda limit: limit.tokens, default=None)

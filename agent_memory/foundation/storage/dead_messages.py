@@ -1,0 +1,66 @@
+"""docket's stream, where it needs a hand: a message that cannot be read ends every worker that reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
+
+_PENDING_READ = 200
+_DEAD_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A docket's stream and its consumer group."""
+
+    stream: str
+    group: str
+
+
+class CarrierGuard:
+    """Moves messages away that were delivered again and again and never acknowledged."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._keep = Script(client, "storage/dead_message_keep")
+
+    async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
+        """Moves messages with at least so many deliveries to the list of dead messages; returns how many.
+
+        Nothing is lost by it: a task only carries a mark in the outbox, which is handed over again. `free_key` lets docket take its key
+        again, and is called first: a worker that dies in between leaves the message for another look.
+        """
+        moved = 0
+        with redis_errors():
+            pending: Any = await self._client.xpending_range(carrier.stream, carrier.group, "-", "+", _PENDING_READ)
+            for entry in pending:
+                if int(entry["times_delivered"]) < deliveries:
+                    continue
+                name = entry["message_id"]
+                messages: Any = await self._client.xrange(carrier.stream, name, name)
+                fields = {k: v for _, message in messages for k, v in message.items()}
+                body = {k.hex(): v.hex() for k, v in fields.items()}
+                await free_key(fields.get(b"key", b"").decode("utf-8", "replace"))
+                moved += await self._keep(
+                    stream=carrier.stream,
+                    dead_messages=self._keys.dead_messages,
+                    group=carrier.group,
+                    message=name,
+                    body=json.dumps({"id": name.decode(), "fields": body}),
+                    limit=_DEAD_KEPT,
+                )
+        return moved
+
+    async def dead(self) -> int:
+        """How many messages were moved away."""
+        with redis_errors():
+            return int(await self._client.llen(self._keys.dead_messages))

@@ -1,0 +1,351 @@
+"""The Redis keys that several features share, what they hold and how long they live. Features announce those of their own (`Feature.keys`).
+
+`{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
+`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret), what is left of a tenant's
+requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
+
+am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
+am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
+am:{0}:w:<sid>:i    zset    message identity -> seq, for writing each message once         as the session
+am:{0}:wd:<sid>     hash    what the session index knows of it (identity, created)         as the session
+am:{0}:j:<sid>      hash    the journal's cursors and identity                             until worked off and the session is gone
+am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
+am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id, each with its writer's rights   until promoted
+am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up: "<sid>.<cursor>"; :l as above   until replayed or dropped
+am:{0}:jx:<sid>     set     the cursors of a session's batches that are set aside          until the last is replayed or dropped
+am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
+am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
+am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
+am:{0}:p:<mid>.<n>  hash    a passage of a long one: its terms and vector, with the same index fields   until deleted, or its text changes
+am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
+am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
+am:{0}:mh:<mid>     zset    what else there is of a memory: versions, "a"liases, "c"hanges    as its memory
+am:{0}:ev:<mid>     hash    evidence that came after a memory was written, a message's by "m<mid>"   as its memory
+am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
+am:{0}:by:<scope>   hash    which current memory has given words (see `records.standing`) or a slot ("s")   as those memories
+am:{0}:ch:<change>  hash    a change of memories that can be undone, or a proposal of one     until a memory of it is deleted
+am:{0}:bare         set     versions that were retired before they had a vector           until they have one
+am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival, by any name   until the last is deleted
+am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
+am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
+am:{0}:mt:<mid>     string  tombstone (µs of the deletion): nothing that was written before brings this memory back   30 days
+am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it is due     until done
+am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
+am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
+am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
+am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
+am:{0}:erasing      zset    whose erasure is ordered (digests), by its time (ms)            until it is done
+am:{0}:erased       zset    whose erasure is done (digests), by its time (ms)               2 hours
+am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
+am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
+am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
+am:{0}:apart:<pair> string  these two memories were judged: they differ, or one may end the other   30 days
+am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
+am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
+am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
+am:{0}:wake         list    one token while there is something due, so that workers need not poll
+am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
+am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
+am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
+am:{0}:fo:<mid>      string  whose an id is that was forgotten by request                  as the receipt, or until an undo
+am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
+am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
+am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
+am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
+am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
+am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
+am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
+am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
+am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
+am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
+am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   for ever
+am:{0}:ix:…         index   the search indexes
+am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b, sha1
+
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+
+
+def joined(*parts: str | None) -> bytes:
+    """A sequence of strings as one, with their lengths."""
+    return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
+
+
+def digest(*parts: str | None) -> str:
+    """32 hex digits of a sequence of strings; lengths are part of it, so that ("a", "bc") and ("ab", "c") differ, as do None and ""."""
+    return blake2b(joined(*parts), digest_size=16).hexdigest()
+
+
+def bucket_of(tenant: str, buckets: int) -> int:
+    """The bucket of a tenant among so many: the same for ever, for every process. What is stored depends on it."""
+    return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
+
+
+def new_mid(tenant: str, memory_id: str) -> str:
+    """As `Keys.mid`, for memories that nobody has asked for yet: `digest("memory", tenant, memory_id)`."""
+    raw = memory_id.encode()
+    return blake2b(b"%b%d:%b" % (_before_ids(tenant), len(raw), raw), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=8192)
+def _before_ids(tenant: str) -> bytes:
+    return b"6:memory%d:%b" % (len(raw := tenant.encode()), raw)
+
+
+# Turn after turn a prompt asks for those of nearly the same messages.
+_mid = lru_cache(maxsize=8192)(new_mid)
+
+
+@lru_cache(maxsize=8192)
+def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: str) -> str:
+    return digest("session", tenant, namespace, user_id, session_id)
+
+
+def tag(value: str) -> str:
+    """A string as an index tag: hexadecimal of its UTF-8 bytes, so that no two strings share a tag and none can carry syntax."""
+    return value.encode("utf-8").hex()
+
+
+def untag(value: str) -> str:
+    """The string that `tag` was made of."""
+    return bytes.fromhex(value).decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeys:
+    """The keys of one session."""
+
+    sid: str
+    meta: str
+    messages: str
+    ids: str
+    doc: str
+    journal: str
+    journal_list: str
+    journal_own: str
+    aside: str
+    order: str
+
+
+def _order(root: str, sid: str) -> str:
+    return f"{root}mo:{sid}"
+
+
+# Turn after turn it is the same sessions.
+@lru_cache(maxsize=2048)
+def _session(root: str, sid: str) -> SessionKeys:
+    session, journal = f"{root}w:{sid}", f"{root}j:{sid}"
+    return SessionKeys(
+        sid=sid,
+        meta=session,
+        messages=f"{session}:m",
+        ids=f"{session}:i",
+        doc=f"{root}wd:{sid}",
+        journal=journal,
+        journal_list=f"{journal}:l",
+        journal_own=f"{journal}:o",
+        aside=f"{root}jx:{sid}",
+        order=_order(root, sid),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """All keys of one bucket under one prefix."""
+
+    prefix: str = "am"
+    bucket: int = 0
+    root: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
+
+    def sid(self, tenant: str, ref: SessionRef) -> str:
+        """The name of a session in keys: digest of (tenant, namespace, user, session)."""
+        return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
+
+    def session(self, sid: str) -> SessionKeys:
+        return _session(self.root, sid)
+
+    def waiting(self, tenant: str, user_id: str) -> str:
+        """The sessions of a user with messages or memories that wait for background work."""
+        return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
+
+    @property
+    def journal_prefix(self) -> str:
+        return f"{self.root}j:"
+
+    def mid(self, tenant: str, memory_id: str) -> str:
+        """The name of a memory in keys: digest of (tenant, id)."""
+        return _mid(tenant, memory_id)
+
+    def memory(self, mid: str) -> str:
+        return f"{self.root}m:{mid}"
+
+    def vector(self, mid: str) -> str:
+        return f"{self.root}v:{mid}"
+
+    @property
+    def vector_prefix(self) -> str:
+        return f"{self.root}v:"
+
+    @property
+    def passage_prefix(self) -> str:
+        return f"{self.root}p:"
+
+    @property
+    def memory_prefix(self) -> str:
+        return f"{self.root}m:"
+
+    @property
+    def session_doc_prefix(self) -> str:
+        return f"{self.root}wd:"
+
+    def order(self, sid: str) -> str:
+        return _order(self.root, sid)
+
+    @property
+    def usage(self) -> str:
+        return f"{self.root}use"
+
+    @property
+    def usage_unfolded(self) -> str:
+        return f"{self.root}use:unfolded"
+
+    def tombstone(self, mid: str) -> str:
+        return f"{self.root}mt:{mid}"
+
+    def history(self, name: str) -> str:
+        """Of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
+        return f"{self.root}h:{name}"
+
+    @property
+    def history_prefix(self) -> str:
+        return f"{self.root}h:"
+
+    @property
+    def bare(self) -> str:
+        return f"{self.root}bare"
+
+    def ledger(self, mid: str) -> str:
+        return f"{self.root}mh:{mid}"
+
+    def evidence(self, mid: str) -> str:
+        return f"{self.root}ev:{mid}"
+
+    def alias(self, mid: str) -> str:
+        return f"{self.root}al:{mid}"
+
+    def by(self, scope: str) -> str:
+        return f"{self.root}by:{scope}"
+
+    def change(self, change_id: str) -> str:
+        return f"{self.root}ch:{change_id}"
+
+    @property
+    def change_prefix(self) -> str:
+        return f"{self.root}ch:"
+
+    def due(self, kind: DueKind) -> str:
+        return f"{self.root}due:{kind}"
+
+    def tries(self, kind: DueKind) -> str:
+        return f"{self.root}try:{kind}"
+
+    def why(self, kind: DueKind) -> str:
+        return f"{self.root}why:{kind}"
+
+    def dead(self, kind: DueKind) -> str:
+        return f"{self.root}dead:{kind}"
+
+    def erasure(self, name: str) -> str:
+        return f"{self.root}del:{name}"
+
+    @property
+    def erasing(self) -> str:
+        return f"{self.root}erasing"
+
+    def forgetting(self, name: str) -> str:
+        return f"{self.root}fg:{name}"
+
+    def forgettings(self, user: str) -> str:
+        """The receipts of a user, by the digest of whose they are."""
+        return f"{self.root}fgu:{user}"
+
+    def export(self, name: str) -> str:
+        return f"{self.root}xo:{name}"
+
+    def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
+        return f"{self.root}idem:{digest('idempotency', tenant, key, *limits)}"
+
+    def token(self, digest: str) -> str:
+        return f"{self.root}tok:{digest}"
+
+    @property
+    def tokens(self) -> str:
+        return f"{self.root}toks"
+
+    @property
+    def token_secret(self) -> str:
+        return f"{self.root}tok-secret"
+
+    def rate(self, tenant: str) -> str:
+        return f"{self.root}rate:{digest('rate', tenant)}"
+
+    def spent(self, tenant: str) -> str:
+        return f"{self.root}spent:{digest('spent', tenant)}"
+
+    def context_limit(self, where: str, model: str) -> str:
+        return f"{self.root}ctx:{digest('context', where, model)}"
+
+    def context_asked(self, where: str, model: str) -> str:
+        return f"{self.root}ctx:{digest('asked', where, model)}"
+
+    @property
+    def dead_messages(self) -> str:
+        return f"{self.root}dead-messages"
+
+    def order_of_work(self, name: str) -> str:
+        return f"{self.root}ord:{name}"
+
+    def rules(self, tenant: str) -> str:
+        return f"{self.root}xr:{digest('rules', tenant)}"
+
+    def item(self, iid: str) -> str:
+        return f"{self.root}it:{iid}"
+
+    def task(self, tenant: str, task_id: str) -> str:
+        return f"{self.root}tk:{digest('task', tenant, task_id)}"
+
+    @property
+    def seen(self) -> str:
+        return f"{self.root}seen"
+
+    def apart(self, pair: str) -> str:
+        return f"{self.root}apart:{pair}"
+
+    def running(self, kind: DueKind, tenant: str) -> str:
+        """What a tenant has claimed of a kind; the script that claims makes this name, too."""
+        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
+        return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
+
+    @property
+    def wake(self) -> str:
+        return f"{self.root}wake"
+
+    def move(self, source: str) -> str:
+        return f"{self.root}mv:{source}"
+
+    @property
+    def config(self) -> str:
+        return f"{self.root}cfg"
+
+    def index(self, name: str) -> str:
+        return f"{self.root}ix:{name}"

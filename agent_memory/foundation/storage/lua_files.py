@@ -1,0 +1,191 @@
+"""Load Lua scripts: the `.lua` files of foundation, features and extensions, with named arguments and the parts that they require.
+
+A script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or one of that name in a folder there.
+Its first line is Redis' own: `#!lua`, with flags. Without it, whether a script runs in a full Redis depends on which of its
+writes comes first. It declares its arguments, which become locals:
+
+    -- KEYS: due, tries, waiting?, documents...
+    -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
+
+A `number` is a number in Lua, a `flag` is true or false, `json` is decoded; what ends in `?` may be nil (None; of keys only the last ones).
+What ends in `...` may be any number of values, the first of them `ARGV[messages_at]` (`KEYS[documents_at]`).
+
+`local outbox = require("storage/outbox")` puts a part (a file without a first line, which returns a table at its end) in front of the
+script, once. A part names the arguments of its scripts that it uses: `-- NEEDS: root, due`. All of this is done once, when a script is
+loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import count
+from typing import Any
+
+from agent_memory.foundation.core.plain_json import plain_json
+
+LEVELS = ("foundation", "features", "extensions")
+"""The folders of `agent_memory` whose folders may have scripts."""
+_DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
+_ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
+_REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
+# What stands for None: an empty string is a value.
+_NONE = "\0"
+# What makes the values of some kinds of arguments ones that Redis takes, and how Lua reads each kind.
+_ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
+_DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A declared argument. `kind` is "", "number", "flag" or "json", `mark` is "?" (may be None), "..." (any number of values) or ""."""
+
+    name: str
+    kind: str
+    mark: str
+
+    def local(self, table: str, position: int) -> str:
+        """The line of Lua that gives it its name."""
+        if self.mark == "...":
+            return f"local {self.name}_at = {position}"
+        value = f"{table}[{position}]"
+        decoded = _DECODED[self.kind].format(value)
+        if self.mark == "?" and table == "ARGV":
+            decoded = f"{value} ~= '\\0' and {decoded} or nil"
+        return f"local {self.name} = {decoded}"
+
+
+@dataclass(frozen=True, slots=True)
+class LuaScript:
+    """A script as Redis gets it, and the arguments that it declares."""
+
+    name: str
+    source: str
+    keys: tuple[Argument, ...]
+    args: tuple[Argument, ...]
+    names: Mapping[str, None]
+    encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
+    """What makes the values of some of `args` (by their places) ones that Redis takes."""
+    optional: tuple[int, ...]
+    """The places of those of `args` that may be None."""
+
+    def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
+        """The command that runs it, by its text (`EVAL`, `EVAL_RO`) or its digest.
+
+        What is not `named` is an attribute of that name of `holder`. Raises TypeError when that lacks one, or `named` are too many.
+        """
+        try:
+            values = [named[name] if name in named else getattr(holder, name) for name in self.names]
+        except AttributeError as error:
+            raise TypeError(f"{self.name}.lua needs an argument: {error}") from None
+        if not named.keys() <= self.names.keys():
+            raise TypeError(f"{self.name}.lua has no argument {', '.join(sorted(named.keys() - self.names.keys()))}")
+        keys, args = values[: len(self.keys)], values[len(self.keys) :]
+        for place, encode in self.encoders:
+            if args[place] is not None:
+                args[place] = encode(args[place])
+        for place in self.optional:
+            if args[place] is None:
+                args[place] = _NONE
+        if self.keys and self.keys[-1].mark:
+            keys = keys[:-1] + list(keys[-1]) if self.keys[-1].mark == "..." else [key for key in keys if key is not None]
+        if self.args and self.args[-1].mark == "...":
+            args[-1:] = args[-1]
+        return [verb, script, len(keys), *keys, *args]
+
+    def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
+        """The command that runs a script without writes as one of a pipeline. It brings its text, so that Redis cannot lack it."""
+        return self.command("EVAL_RO", self.source, holder, named)
+
+
+@cache
+def load(name: str) -> LuaScript:
+    """The script of a name. Raises ValueError, naming the file, for one that does not say what it must."""
+    first, *lines = _lines(name)
+    if not first.startswith("#!lua"):
+        raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
+    keys, args = _declared(lines, "KEYS"), _declared(lines, "ARGV")
+    names = dict.fromkeys(argument.name for argument in (*keys, *args))
+    if len(names) != len(keys) + len(args):
+        raise ValueError(f"{name}.lua declares an argument twice")
+    parts: dict[str, list[str]] = {}
+    body = _expand(name, lines, parts, set(names))
+    named = [argument.local("KEYS", position) for position, argument in zip(count(1), keys, strict=False)]
+    named += [argument.local("ARGV", position) for position, argument in zip(count(1), args, strict=False)]
+    text = [first, *named, *(line for part in parts.values() for line in part), *body]
+    encoders = tuple((place, _ENCODERS[argument.kind]) for place, argument in enumerate(args) if argument.kind in _ENCODERS)
+    optional = tuple(place for place, argument in enumerate(args) if argument.mark == "?")
+    return LuaScript(name, "\n".join(text) + "\n", keys, args, names, encoders, optional)
+
+
+def lua_names() -> Iterator[tuple[str, bool]]:
+    """Every `.lua` file of ours by name, and whether it is a script."""
+    owners = sorted(entry.name for level in LEVELS for entry in (files("agent_memory") / level).iterdir() if entry.is_dir())
+    for owner in owners:
+        for file in sorted(entry.name for folder in _folders(owner) for entry in folder.iterdir() if entry.name.endswith(".lua")):
+            name = f"{owner}/{file.removesuffix('.lua')}"
+            yield name, _lines(name)[0].startswith("#!lua")
+
+
+def required_parts(name: str) -> list[str]:
+    """The parts that a file requires."""
+    return [match[2] for line in _lines(name) if (match := _REQUIRE.fullmatch(line))]
+
+
+def _lines(name: str) -> list[str]:
+    owner, _, stem = name.partition("/")
+    paths = [path for folder in _folders(owner) if (path := folder / f"{stem}.lua").is_file()]
+    if len(paths) != 1:
+        raise ValueError(f"{name}.lua stands in {len(paths)} folders lua of {owner}: it belongs in one")
+    return paths[0].read_text(encoding="utf-8").splitlines()
+
+
+@cache
+def _folders(owner: str) -> list[Traversable]:
+    """Return the folders with the `.lua` files of a feature (or of a part of the foundation): its `lua`, and the folders in it."""
+    tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
+    return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
+
+
+def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
+    items = [
+        item
+        for line in lines
+        if (declaration := _DECLARED.fullmatch(line)) and declaration[1] == what
+        for item in declaration[2].split(", ")
+    ]
+    matches = [_ARGUMENT.fullmatch(item) for item in items]
+    if None in matches:
+        raise ValueError(f"no argument: {items[matches.index(None)]!r}")
+    return tuple(Argument(match[1], match[2] or "", match[3] or "") for match in matches if match)
+
+
+def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
+    """The lines of a file without remarks; what it requires is put into `parts` before it."""
+    body: list[str] = []
+    for line in lines:
+        if match := _REQUIRE.fullmatch(line):
+            local, part, stem = match.groups()
+            if local != stem:
+                raise ValueError(f"{name}.lua: {part} is required as {stem}, not as {local}")
+            if part not in parts:
+                _add_part(part, stem, parts, arguments)
+        elif line and not line.lstrip().startswith("--"):
+            body.append(line)
+    return body
+
+
+def _add_part(part: str, stem: str, parts: dict[str, list[str]], arguments: set[str]) -> None:
+    lines = _lines(part)
+    lacking = {argument.name for argument in _declared(lines, "NEEDS")} - arguments
+    if lacking:
+        raise ValueError(f"{part}.lua needs arguments that its script does not declare: {', '.join(sorted(lacking))}")
+    # What this part requires comes before it.
+    body = _expand(part, lines, parts, arguments)
+    value = next(position for position, line in enumerate(body) if line.startswith("return "))
+    body[value] = body[value].replace("return", f"{stem} =", 1)
+    parts[part] = [f"local {stem}", "do", *body, "end"]

@@ -1,0 +1,151 @@
+"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers.
+
+`lua/retry_limit.lua` decides after how many tries a mark is given up, `lua/tenant_share.lua` how many claims one tenant has at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Claim, Claims, DueClaim, OutboxScripts
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """One kind of pending work: marks, marks given up, and the age (s) of the oldest mark that is due (0.0: none is late)."""
+
+    pending: int
+    dead: int
+    oldest_seconds: float
+
+
+def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
+    """The work of several buckets as one."""
+    return {
+        kind: Backlog(
+            sum(backlogs[kind].pending for backlogs in buckets),
+            sum(backlogs[kind].dead for backlogs in buckets),
+            max(backlogs[kind].oldest_seconds for backlogs in buckets),
+        )
+        for kind in DueKind
+    }
+
+
+class Outbox:
+    """What is due, by kind."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: OutboxScripts) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+
+    async def wait_for_due(self, seconds: float) -> None:
+        """Returns when a write announced something due, and after `seconds` at the latest."""
+        with redis_errors():
+            await self._client.blpop([self._keys.wake], timeout=seconds)
+
+    async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
+        """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter.
+
+        With a `share` below 1 no tenant has more than that part of `limit` at a time, whoever claimed it.
+
+        Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
+        """
+        claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
+        if isinstance(claims, Exception):
+            raise claims
+        return claims
+
+    async def claim_each(
+        self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
+    ) -> dict[DueKind, Claims | Exception]:
+        """The same for several kinds in one round trip. What was claimed of one kind stays claimed when another one's claim failed."""
+        wanted = [
+            DueClaim(
+                kind=kind,
+                limit=limit,
+                lease_ms=int(lease_seconds * 1000),
+                max_attempts=_most(kind, max_attempts),
+                exclusive=kind is not DueKind.MEMORY,
+                share=math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
+            )
+            for kind, limit in limits.items()
+        ]
+        return dict(zip(limits, await self._scripts.claim_due(wanted), strict=True))
+
+    async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
+        """Ends a claim well; False when the mark was set again meanwhile and so stays due."""
+        return await self._scripts.end_claim(kind, claim.member, claim.lease)
+
+    async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
+        """As `end_claim` of each, in one round trip."""
+        if claims:
+            await self._scripts.end_claims(kind, [(claim.member, claim.lease) for claim in claims])
+
+    async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
+        """Begins work on those members that are marked, whoever claimed them; what began `max_attempts` times and never ended is given up.
+
+        Their leases are the tokens by which the claims end. Extraction begins once more, see `claim`.
+        """
+        if not members:
+            return []
+        return await self._scripts.begin_claims(kind, int(lease_seconds * 1000), _most(kind, max_attempts), members)
+
+    async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
+        """Ends a claim that nobody began: due again after a delay, without a try counted and with the reason of the last failure."""
+        await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
+
+    async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
+        """Ends a claim badly: due again after a delay. `forgive` does not count the try (the cause lies outside, e.g. a model away)."""
+        await self._scripts.fail_claim(kind, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive=forgive)
+
+    async def mark_due(self, kind: DueKind, members: list[str]) -> None:
+        """Marks members as due now."""
+        if not members:
+            return
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), lt=True)
+                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), nx=True)
+                pipe.lpush(self._keys.wake, "1")
+                pipe.ltrim(self._keys.wake, 0, 0)
+                await pipe.execute()
+
+    async def backlog(self) -> dict[DueKind, Backlog]:
+        """How much is due of each kind."""
+        kinds = list(DueKind)
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                pipe.time()
+                for kind in kinds:
+                    pipe.zcard(self._keys.due(kind))
+                    pipe.zcard(self._keys.dead(kind))
+                    pipe.zrange(self._keys.due(kind), 0, 0, withscores=True)
+                replies = await pipe.execute()
+        seconds, micros = replies[0]
+        now = seconds + micros / 1e6
+        return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
+
+    async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
+        """Members whose last try failed, with the reason."""
+        with redis_errors():
+            reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
+        reasons: dict[bytes, bytes] = reply[1]
+        return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
+
+
+def _most(kind: DueKind, max_attempts: int) -> int:
+    return max_attempts + (kind is DueKind.EXTRACTION)
+
+
+def _backlog(now: float, pending: int, dead: int, head: list[Any]) -> Backlog:
+    oldest = max(0.0, now - float(head[0][1]) / 1000) if head else 0.0
+    return Backlog(pending, dead, oldest)

@@ -1,0 +1,227 @@
+"""Running Lua: `Script` runs one `.lua` file by its name and named arguments, `OutboxScripts` has those of the outbox as typed functions.
+
+Nothing else of ours calls EVALSHA. The scripts of a feature are typed in the feature, those of one store alone in that store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError, RedisError
+
+from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, RedisUnavailable
+from agent_memory.foundation.core.scope import current_work
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.lua_files import load
+from agent_memory.foundation.storage.round_trip import command, exchange
+
+Arg = str | bytes | int | float
+
+_FSYNC_MS = 3000
+# How old an erasure may be for a write of its owner to wait for the end, and how often it looks: less and less often. An older one finds
+# no worker, or has much to do.
+_ERASURE_SECONDS = 3.0
+_ERASURE_LOOK_SECONDS = 0.02
+_LOOKS_GROW = 1.25
+_MOST_LOOK_SECONDS = 0.25
+# Why a mark was given up that was begun again and again and never ended.
+NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
+
+
+class Script:
+    """One Lua script, run by its digest and loaded again when Redis has forgotten it."""
+
+    def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
+        """`name` is "<feature>/<file>". With `fsync`, a call returns when Redis has the change on its disk (`WAITAOF 1 0`)."""
+        self._client = client
+        self._lua = load(name)
+        self._sha: str = client.register_script(self._lua.source).sha
+        self._fsync = fsync
+
+    async def __call__(self, holder: object = None, /, **named: Any) -> Any:
+        """The reply. Keys and arguments are `named`, or attributes of `holder`.
+
+        A write for an owner whose erasure was just ordered waits for the end; later it raises ErasureUnderWay. Raises TypeError when
+        `holder` lacks one or `named` are too many, and as `redis_errors` does.
+        """
+        call = self._lua.command("EVALSHA", self._sha, holder, named)
+        pause = _ERASURE_LOOK_SECONDS
+        while True:
+            try:
+                return await self._run(call)
+            except ErasureUnderWay as error:  # It changed nothing.
+                if error.is_over or error.age >= _ERASURE_SECONDS or not current_work().waits:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * _LOOKS_GROW, _MOST_LOOK_SECONDS)
+
+    async def _run(self, call: Sequence[Any]) -> Any:
+        with redis_errors():
+            if self._fsync:
+                return await self._on_disk(call)
+            try:
+                return await command(self._client, *call)
+            except NoScriptError:
+                return await command(self._client, *self._with_text(call))
+
+    async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The replies of several calls in one round trip, an error in the place of each that failed. Raises what befalls all of them."""
+        commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
+        with redis_errors():
+            replies = await exchange(self._client, commands)
+        answers: list[Any] = []
+        for reply, named in zip(replies, calls, strict=True):
+            try:
+                with redis_errors():
+                    if isinstance(reply, NoScriptError):
+                        answers.append(await self(**named))
+                    elif isinstance(reply, Exception):
+                        raise reply
+                    else:
+                        answers.append(reply)
+            except (AgentMemoryError, RedisError) as error:
+                answers.append(error)
+        return answers
+
+    def _with_text(self, call: Sequence[Any]) -> list[Any]:
+        return ["EVAL", self._lua.source, *call[2:]]
+
+    async def _on_disk(self, call: Sequence[Any]) -> Any:
+        """Script and WAITAOF on one connection: it speaks of the writes of its own connection only. Raises RedisUnavailable."""
+        for attempt in (call, self._with_text(call)):
+            reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])
+            if isinstance(reply, NoScriptError):
+                continue
+            for answer in (reply, waited):
+                if isinstance(answer, Exception):
+                    raise answer
+            if int(waited[0]) < 1:
+                raise RedisUnavailable(f"written, but not on disk within {_FSYNC_MS} ms: try again", retry_after=1)
+            return reply
+        raise AssertionError("EVAL cannot lack its script")
+
+
+def compact(value: Any) -> str:
+    """JSON without blanks; NaN is refused."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
+    """The keys of one kind of work, by the names that scripts give them."""
+    return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A mark that this worker works on until `lease` (ms since 1970); `attempt` counts from 1.
+
+    `overdue`: it was claimed before and did not end, so docket may still have its task.
+    """
+
+    member: str
+    lease: int
+    attempt: int
+    overdue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a claim brought: the claims, how many marks were given up, and the ms until the next mark is due (-1: none)."""
+
+    claims: list[Claim]
+    given_up: int
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueClaim:
+    """What is claimed of one kind: see `due_claim.lua`."""
+
+    kind: DueKind
+    limit: int
+    lease_ms: int
+    max_attempts: int
+    exclusive: bool
+    share: int
+
+
+class OutboxScripts:
+    """The scripts of the outbox over one client. What notes how work ended is done in a full Redis, too."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._keys = keys
+        self._claim = Script(client, "storage/due_claim")
+        self._begin = Script(client, "storage/due_begin")
+        self._done = Script(client, "storage/due_done")
+        self._fail = Script(client, "storage/due_fail")
+
+    async def claim_due(self, wanted: Sequence[DueClaim]) -> list[Claims | Exception]:
+        """What each kind's marks brought, in one round trip; or why it brought nothing."""
+        replies = await self._claim.each(
+            [
+                {
+                    **outbox_keys(self._keys, claim.kind),
+                    "wake": self._keys.wake,
+                    "root": self._keys.root,
+                    "kind": str(claim.kind),
+                    "limit": claim.limit,
+                    "lease_ms": claim.lease_ms,
+                    "max_attempts": claim.max_attempts,
+                    "exclusive": claim.exclusive,
+                    "share": claim.share,
+                    "never_ended": NEVER_ENDED,
+                }
+                for claim in wanted
+            ]
+        )
+        return [reply if isinstance(reply, Exception) else _claims(reply) for reply in replies]
+
+    async def begin_claims(self, kind: DueKind, lease_ms: int, max_attempts: int, members: Sequence[str]) -> list[Claim]:
+        """The claims of those members that are marked; their leases are the tokens that end them."""
+        replies = await self._begin(
+            **outbox_keys(self._keys, kind), lease_ms=lease_ms, max_attempts=max_attempts, never_ended=NEVER_ENDED, members=members
+        )
+        return [
+            Claim(member, int(token), int(attempt)) for member, (token, attempt) in zip(members, replies, strict=True) if int(token) >= 0
+        ]
+
+    async def end_claim(self, kind: DueKind, member: str, lease: int) -> bool:
+        """Ends a claim well; whether its mark is gone."""
+        return bool(await self._done(**outbox_keys(self._keys, kind), wake=self._keys.wake, member=member, token=lease))
+
+    async def end_claims(self, kind: DueKind, claims: Sequence[tuple[str, int]]) -> None:
+        """As `end_claim`, for several members with their leases. Raises what befalls any of them."""
+        shared = {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
+        for reply in await self._done.each([{**shared, "member": member, "token": lease} for member, lease in claims]):
+            if isinstance(reply, Exception):
+                raise reply
+
+    async def fail_claim(self, kind: DueKind, member: str, lease: int, delay_ms: int, reason: str, *, forgive: bool) -> bool:
+        """Ends a claim badly; whether it was still ours."""
+        k = self._keys
+        return bool(
+            await self._fail(
+                due=k.due(kind),
+                tries=k.tries(kind),
+                reasons=k.why(kind),
+                wake=k.wake,
+                member=member,
+                token=lease,
+                delay_ms=delay_ms,
+                reason=reason,
+                forgive=forgive,
+            )
+        )
+
+
+def _claims(reply: Any) -> Claims:
+    wait_ms, given_up, rows = reply
+    claims = [Claim(member.decode(), int(lease), int(attempt), bool(overdue)) for member, lease, attempt, overdue in rows]
+    return Claims(claims, int(given_up), int(wait_ms))

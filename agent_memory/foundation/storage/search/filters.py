@@ -1,0 +1,368 @@
+"""From wire filters to query text, by redisvl's filter expressions: values enter only as hexadecimal tags and as numbers.
+
+A filter that redisvl is given an empty tag vanishes from its intersection, so what is empty here becomes a tag that nothing has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from redisvl.query.filter import FilterExpression, Num, Tag
+
+from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags
+from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
+from agent_memory.foundation.text.normalization import QUESTION
+from agent_memory_client.models.filters import start_of_day
+
+Filter = FilterExpression | str
+
+_TAGS = {
+    "session_id": "s",
+    "user_id": "u",
+    "namespace": "ns",
+    "topics": "tp",
+    "entities": "en",
+    "memory_type": "ty",
+    "extraction_strategy": "st",
+    "agent_id": "ag",
+    "slot": "sl",
+    "category": "ct",
+    "source_class": "sc",
+}
+_TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
+FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
+_FOLDED = {"topics", "entities"}
+_MOST_VALUES = 1000
+# Tags are hexadecimal, so no document has this one.
+_NO_TAG = "none"
+_QUARANTINED = str(Num("tr") < 0)
+# What is current at a moment, which every search asks for: few memories are about to end or begin, so these ranges are small, see
+# docs/architecture.md.
+_MOMENT = 0.5
+_CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
+IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
+"""In the history: what is in quarantine now. Former versions of it have been retired."""
+
+
+def tagged(field: str, values: Iterable[str]) -> FilterExpression:
+    """Documents that have any of some index tags; none of them for no tags at all."""
+    tags = [value for value in values if value] or [_NO_TAG]
+    return _with_tag(field, tags[0]) if len(tags) == 1 else Tag(field) == tags
+
+
+# Whose memories are meant is said again and again: redisvl takes 12 µs to say it.
+@lru_cache(maxsize=4096)
+def _with_tag(field: str, value: str) -> FilterExpression:
+    return Tag(field) == value
+
+
+def is_value(field: str, value: str) -> FilterExpression:
+    """Documents whose tag field holds a value, which is made a tag here."""
+    return tagged(field, [tag(value)])
+
+
+def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
+    """Documents with a number in a range; `inclusive` as redisvl has it."""
+    return Num(field).between(low, high, inclusive)
+
+
+def _values(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _tag_filters(name: str, conditions: Any) -> list[Filter]:
+    """One tag filter; its operators are all to hold."""
+    field = _TAGS[name]
+
+    def spell(value: object) -> str:
+        text = value.value if hasattr(value, "value") else str(value)  # pyright: ignore[reportAttributeAccessIssue]
+        return tag(text.casefold() if name in _FOLDED else text)
+
+    def tags(operator: str) -> list[str] | None:
+        value = getattr(conditions, operator, None)
+        if value is not None and len(_values(value)) > _MOST_VALUES:
+            raise BadInput(f"give at most {_MOST_VALUES} values", field=name)
+        return None if value is None else [spell(each) for each in _values(value)]
+
+    filters: list[Filter] = [tagged(field, wanted) for operator in ("eq", "any", "in_") if (wanted := tags(operator)) is not None]
+    filters += [tagged(field, [wanted]) for wanted in tags("all") or ()]
+    for operator in ("ne", "not_eq", "not_in", "none"):
+        if (unwanted := tags(operator)) is not None:
+            filters.append(negated(tagged(field, unwanted)))
+    if (exists := getattr(conditions, "exists", None)) is not None:
+        missing = Tag(field).is_missing()
+        filters.append(negated(missing) if exists else missing)
+    if (start := getattr(conditions, "startswith", None)) is not None:
+        filters.append(Tag(field) % f"{spell(start)}*")
+    return filters
+
+
+def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
+    """One time filter, cut to whole seconds as the contract has it, with days as `zone` has them; its operators are all to hold."""
+    field = _TIMES[name]
+
+    def begin(value: date) -> _Edge:
+        return _edge(value, zone)
+
+    def end(value: date) -> _Edge:
+        return _edge(value, zone, after=True)
+
+    filters: list[Filter] = []
+    if conditions.eq is not None:
+        filters.append(_within(field, begin(conditions.eq), end(conditions.eq)))
+    if conditions.ne is not None:
+        filters.append(negated(f"({_within(field, begin(conditions.ne), end(conditions.ne))})"))
+    if conditions.gte is not None:
+        filters.append(_within(field, begin(conditions.gte), None))
+    if conditions.gt is not None:
+        filters.append(_within(field, end(conditions.gt), None))
+    if conditions.lte is not None:
+        filters.append(_within(field, None, end(conditions.lte)))
+    if conditions.lt is not None:
+        filters.append(_within(field, None, begin(conditions.lt)))
+    if conditions.between is not None:
+        first, last = conditions.between
+        low = begin(first) if conditions.inclusive in ("both", "left") else end(first)
+        filters.append(_within(field, low, end(last) if conditions.inclusive in ("both", "right") else begin(last)))
+    return filters
+
+
+class _Edge(NamedTuple):
+    """The second at which an interval begins or ends. With `midnight`, the day that begins there in a zone also has this second: a day
+    is stored as its midnight in UTC."""
+
+    second: int
+    midnight: int | None = None
+
+
+def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
+    """The beginning of an instant's second or of a day, or (`after`) its end."""
+    if isinstance(value, datetime):
+        return _Edge(math.floor(value.timestamp()) + int(after))
+    second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
+    return _Edge(second, midnight if midnight < second else None)
+
+
+def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
+    """Documents with a time in a half-open interval."""
+    start, stop = low.second if low else -math.inf, high.second if high else math.inf
+    inside: Filter = between(field, start, stop, "left")
+    if low is not None and low.midnight is not None:
+        inside = inside | between(field, low.midnight, low.midnight + 1, "left")
+    if high is not None and high.midnight is not None:
+        return all_of(inside, negated(between(field, high.midnight, high.midnight + 1, "left")))
+    return str(inside)
+
+
+def _day_after(bound: Any) -> Any:
+    """Return a plain day as the beginning of the next one in UTC, as metadata has its days; any other bound as it is."""
+    if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
+        return bound
+    try:
+        return (date.fromisoformat(bound) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return bound
+
+
+def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
+    """The filter on one key of the metadata; its operators are all to hold."""
+    filters: list[Filter] = []
+    for operator in ("eq", "any", "ne", "none"):
+        value = getattr(conditions, operator)
+        if value is not None:
+            any_of = tagged("md", [equal_tag(key, each) for each in _values(value)])
+            filters.append(negated(any_of) if operator in ("ne", "none") else any_of)
+    filters += [tagged("md", [equal_tag(key, each)]) for each in conditions.all or ()]
+    if conditions.exists is not None:
+        present = tagged("md", [present_tag(key)])
+        filters.append(present if conditions.exists else negated(present))
+    low = conditions.gte if conditions.gt is None else _day_after(conditions.gt)
+    high = conditions.lt if conditions.lte is None else _day_after(conditions.lte)
+    if low is not None or high is not None:
+        # A bound that was put at the end of its day lets that moment in below, and leaves it out above.
+        above = conditions.gt is not None and low == conditions.gt
+        below = conditions.lte is None or high != conditions.lte
+        tags = range_tags(key, low, high, above=above, below=below)
+        if tags is None:
+            raise BadInput("bounds must be numbers, or ISO 8601 dates, both of the same kind", field=f"metadata.{key}")
+        filters.append(tagged("md", tags))
+    return filters
+
+
+def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
+    """The filters of every field that is filtered."""
+    filters: list[list[Filter]] = []
+    for name in (*_TAGS, *_TIMES):
+        if (conditions := getattr(request, name, None)) is not None:
+            filters.append(_time_filters(name, conditions, zone) if name in _TIMES else _tag_filters(name, conditions))
+    if least := getattr(request, "min_trust", None):
+        # What is wholly trusted carries no number.
+        filters.append([negated(Num("tr") < float(least))])
+    for key, conditions in (getattr(request, "metadata", None) or {}).items():
+        filters.append(_metadata_filters(key, conditions))
+    return filters
+
+
+def names_days(request: Any) -> bool:
+    """True if a filter of times, or a condition within `filter`, names a plain day."""
+    for name in _TIMES:
+        bounds = getattr(request, name, None)
+        values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
+        values += (bounds.between or ()) if bounds is not None else ()
+        if any(value is not None and not isinstance(value, datetime) for value in values):
+            return True
+    joined = [getattr(request, "filter", None), getattr(request, "not_", None)]
+    joined += [*(getattr(request, "and_", None) or ()), *(getattr(request, "or_", None) or ())]
+    return any(names_days(condition) for condition in joined if condition is not None)
+
+
+def only_value(request: Any, name: str) -> str | None:
+    """Return the one value that a request allows for a field: by its own filter, or by a condition that must hold. None without one."""
+    own = getattr(request, name, None)
+    if own is not None:
+        values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
+        if len(values) == 1:
+            return str(values.pop())
+    required = [getattr(request, "filter", None), *(getattr(request, "and_", None) or ())]
+    return next((value for part in required if part is not None and (value := only_value(part, name)) is not None), None)
+
+
+def only(request: Any, names: Collection[str]) -> bool:
+    """Whether nothing but some fields is filtered."""
+    filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
+    return all(name in names for name in filtered)
+
+
+def _joined(condition: Any, zone: tzinfo) -> str:
+    """The clause of conditions joined by and, or and not; each in brackets of its own, so that none reaches into another."""
+    parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
+    parts += (_joined(part, zone) for part in condition.and_ or ())
+    if condition.or_:
+        parts.append(any_of(*(_joined(part, zone) for part in condition.or_)))
+    if condition.not_ is not None:
+        parts.append(negated(_joined(condition.not_, zone)))
+    return f"({all_of(*parts)})"
+
+
+def any_of(*filters: Filter) -> str:
+    """The union of filters."""
+    return f"({' | '.join(map(str, filters))})"
+
+
+def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
+    """What narrows a clause to what is current, was true at a time, or was known at one; for the memories, and for their history.
+
+    None for the history means that it need not be asked, as in every ordinary read. `known_at` alone asks for what was true and known then.
+    """
+    if history:
+        return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
+    if as_of is None and known_at is None:
+        return _CURRENT.replace(str(_MOMENT), str(now.timestamp())), None
+    moment = as_of or known_at
+    assert moment is not None
+    at = moment.timestamp()
+    began = (Num("vf") <= at) | FilterExpression(f"({all_of(Num('c') <= at, negated(has_number('vf')))})")
+    true = all_of(began, negated(Num("z") <= at))
+    if known_at is None:
+        return true, all_of(true, negated(has_number("rt")))
+    known = all_of(true, _recorded(known_at))
+    return known, all_of(known, negated(Num("rt") <= known_at.timestamp()))
+
+
+def _recorded(known_at: datetime) -> str:
+    return str(Num("ra") <= known_at.timestamp())
+
+
+_NO_MESSAGE = negated(is_value("ty", "message"))
+
+
+def where(scope: Scope, request: Any = None) -> str:
+    """The query text for what the caller may see and asks for.
+
+    `request` is any object with the contract's filter attributes (a SearchRequest, say); days are those of its `timezone`, UTC without
+    one. The tenant's clause always comes first. Raises BadInput for a time zone that does not exist.
+    """
+    try:
+        zone = zone_of(getattr(request, "timezone", None))
+    except ValueError as error:
+        raise BadInput(str(error), field="timezone") from error
+    filters: list[Filter] = [is_value("t", scope.tenant)]
+    for field, values in (("ns", scope.namespaces), ("u", scope.users), ("ag", scope.agents)):
+        if values is not None:
+            filters.append(tagged(field, [tag(value) for value in sorted(values)]))
+    for conditions in _fields(request, zone):
+        filters += conditions
+    joined = getattr(request, "filter", None)
+    if joined is not None:
+        filters.append(_joined(joined, zone))
+    text = all_of(*filters)
+    if not text.startswith(f"@t:{{{tag(scope.tenant)}}}"):
+        raise AssertionError("a query without its tenant's clause")
+    return text
+
+
+def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
+    """The same for the index of sessions: exact identities only."""
+    # Sessions have no agent.
+    narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
+    values = (("s", session_id), ("ns", namespace), ("u", user_id))
+    return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
+
+
+def pinned() -> FilterExpression:
+    """Memories that are pinned."""
+    return tagged("md", [PINNED_TAG])
+
+
+def facts(clause: str) -> str:
+    """A clause narrowed to what is known, and not only said: to all types but that of messages."""
+    return all_of(clause, _NO_MESSAGE)
+
+
+def of_type(clause: str, memory_type: str) -> str:
+    """A clause narrowed to memories of a type."""
+    return all_of(clause, is_value("ty", memory_type))
+
+
+def further_facts(clause: str) -> str:
+    """A clause narrowed to what is neither a message nor semantic: events and procedures."""
+    return all_of(clause, tagged("ty", [tag("episodic"), tag("procedural")]))
+
+
+def statements(clause: str) -> str:
+    """A clause narrowed to what a user said, and not only asked."""
+    asked = tagged("md", [present_tag(QUESTION)])
+    return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(asked))
+
+
+def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
+    """A clause narrowed to memories that were made, or are about something, in a half-open interval of days of `zone`."""
+    low, high = start.timestamp(), end.timestamp()
+    first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
+    return all_of(clause, any_of(between("c", low, high, "left"), f"({_within('e', first, last)})"))
+
+
+def made_since(clause: str, moment: datetime) -> str:
+    """A clause narrowed to memories that were made at a moment or later."""
+    return all_of(clause, Num("c") >= moment.timestamp())
+
+
+def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
+    """A search's filter (`clause`, which `where` made of it) of what is current, or of the time that it asks for, and the one of history
+    where that is asked, too."""
+    here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
+    if past is not None:
+        past = all_of(clause, past, negated(_QUARANTINED))
+    if request.quarantined:
+        quarantined = all_of(where(scope, request.model_copy(update={"min_trust": None})), IN_QUARANTINE)
+        past = quarantined if past is None else any_of(f"({past})", f"({quarantined})")
+    return all_of(clause, here), past

@@ -1,0 +1,43 @@
+"""Walks over an index: everything that matches, page by page in the order of one field, while others write. For exports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.search.filters import between
+from agent_memory.foundation.storage.search.queries import WITH_SORT_KEYS, name_query, queue_search
+from agent_memory.foundation.storage.search.results import parse_listed
+from agent_memory.foundation.storage.search.syntax import all_of
+
+PAGE = 200
+
+
+async def walk(
+    client: Redis, index: str, clause: str, field: str, *, low: float = -math.inf, high: float = math.inf, page: int = PAGE
+) -> AsyncIterator[list[str]]:
+    """The names of all documents that match (as `Hit.mid` has them), ascending by a sortable numeric field, from `low` to `high`.
+
+    What is deleted between two pages takes no other's turn: each page begins where the last one ended. What changes meanwhile may come
+    twice. Held are one page and the names of those that share its last value.
+    """
+    tied: set[str] = set()
+    unbounded = math.isinf(low) and math.isinf(high)
+    while True:
+        text = clause if unbounded else all_of(clause, between(field, low, high))
+        limit = page + len(tied)
+        query = name_query(text, 0, limit, sort_by=(field, "ASC"))
+        reply = (await read(client, lambda pipe, q=query: queue_search(pipe, index, q, WITH_SORT_KEYS)))[0]
+        rows = parse_listed(reply).rows
+        fresh = [row.mid for row in rows if row.mid not in tied]
+        if fresh:
+            yield fresh
+        if len(rows) < limit:
+            return
+        if rows[-1].at != low:
+            tied.clear()
+        low, unbounded = rows[-1].at, False
+        tied.update(row.mid for row in rows if row.at == low)

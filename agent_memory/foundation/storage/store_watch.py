@@ -1,0 +1,335 @@
+"""Watches the Redis of one bucket: is it there, does it take writes, is the store still the one we knew, are its indexes there.
+
+What can be mended is mended here: an index that is gone is built again. A store that is gone closes the gate to Redis for the whole
+process, so that nobody reads nothing, or writes into nothing, unnoticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+
+from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError
+from redisvl.schema import IndexSchema
+
+from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
+from agent_memory.foundation.storage.cluster import ensure_buckets, locate_buckets
+from agent_memory.foundation.storage.connection import connect, shown_url, translate_error
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
+from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
+
+log = logging.getLogger(__name__)
+
+ACCEPT = "agent-memory accept-store"
+_LOOK_SECONDS = 1.0
+# A disk that is full is noticed by the first write: so often one is made, of a few bytes that change nothing.
+_TOUCH_SECONDS = 10.0
+_REMIND_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something because of which requests cannot be served: a stable word for programs, a sentence for people."""
+
+    code: str
+    message: str
+
+
+class StoreWatch:
+    """The watch over one bucket, and the gate of its clients (`wire.Gate`). Its own client passes no gate."""
+
+    def __init__(
+        self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
+    ) -> None:
+        """With `makes`, a new store gets its marker; without, that is left to others."""
+        self._client = client
+        self._keys = keys
+        self._file = file
+        self._schemas = schemas
+        self._makes = makes
+        self._expected: str | None = None
+        self._refusal: RedisUnavailable | None = None
+        self._problems: tuple[Problem, ...] = ()
+        self._seen_at = 0  # ms of Redis' clock: when the store was last the one we know
+        self._looked = -_LOOK_SECONDS
+        self._touched = monotonic()
+        self._logged: tuple[frozenset[str], float] = (frozenset(), 0.0)
+        self._looking = asyncio.Lock()
+        self._mending: asyncio.Task[None] | None = None
+        self._on_renewal: list[Callable[[], Awaitable[None] | None]] = []
+
+    # ------------------------------------------------------------------------------------------------------------------- gate
+
+    def check(self) -> None:
+        """See Gate. Raises StoreLost and StoreChanged."""
+        if self._refusal is not None:
+            # One error of its own for each caller: what is raised collects where it was.
+            raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
+
+    async def check_connection(self, connection: AbstractConnection) -> None:
+        """See Gate: a Redis that was away may come back as another one, which its first connection shows."""
+        await connection.on_connect()
+        if self._expected is None:
+            return
+        await connection.send_command("HGET", self._keys.config, "store", check_health=False)
+        if await connection.read_response() != self._expected.encode():
+            try:
+                await self.look(fresh=True)
+                self.check()
+            except AgentMemoryError:
+                await connection.disconnect()
+                raise
+
+    # ------------------------------------------------------------------------------------------------------------------- store
+
+    @property
+    def intact(self) -> bool:
+        """Whether the store was the one we know when we last looked."""
+        return self._refusal is None
+
+    def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
+        """`call` is called before the gate opens again, perhaps to another store: what is remembered of the former one no longer counts."""
+        self._on_renewal.append(call)
+
+    async def open(self) -> None:
+        """Learns which store is here, and makes a new one's marker. A store that was lost is not made anew. Raises RedisUnavailable."""
+        sight = await self._learn(await see(self._client, self._keys))
+        self._judge(sight)
+        self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
+
+    async def _learn(self, sight: StoreState) -> StoreState:
+        """At first: which store we go on with."""
+        noted_id = None if self._file is None else self._file.id_of(self._keys)
+        if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or noted_id is not None):
+            await open_marker(self._client, self._keys, noted_id)
+            sight = await see(self._client, self._keys)
+        self._seen_at = sight.now
+        # Without a file there is nothing to compare with: what is here is the store.
+        self._expected = noted_id or sight.id or sight.lost
+        return sight
+
+    async def inspect(self) -> tuple[Problem, ...]:
+        """What is wrong with the Redis and the store, for who only wants to know: makes nothing. Raises RedisUnavailable."""
+        sight = await see(self._client, self._keys)
+        noted_id = None if self._file is None else self._file.id_of(self._keys)
+        self._expected = noted_id or sight.id or sight.lost
+        self._judge(sight)
+        wrong = [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
+        return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
+
+    async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
+        """What is wrong now; looks at most once a second unless it must be `fresh`."""
+        asked = monotonic()
+        async with self._looking:
+            if self._looked < (asked if fresh else asked - _LOOK_SECONDS):
+                self._problems = tuple(await self._look())
+                self._looked = monotonic()
+                self._tell(self._problems)
+        return self._problems
+
+    async def _look(self) -> list[Problem]:
+        touch = self._expected or "" if monotonic() - self._touched >= _TOUCH_SECONDS else ""
+        try:
+            sight = await self._see(touch)
+            await self._settle(sight)
+            missing = [] if self._refusal else await self._missing(sight)
+        except RedisUnavailable as error:
+            return [Problem(error.code, error.message)]
+        if touch:
+            self._touched = monotonic()
+        if self._refusal is not None:
+            return [Problem(self._refusal.code, self._refusal.message)]
+        problems = [] if sight.refusal is None else [_write_refusal(sight.refusal)]
+        if missing and not problems:
+            self._mend(missing)
+        text = "the search index {} is gone and is being built again"
+        return problems + [Problem("index_missing", text.format(schema.index.name)) for schema in missing]
+
+    async def _see(self, touch: str) -> StoreState:
+        try:
+            return await see(self._client, self._keys, touch=touch)
+        except RedisUnavailable as error:
+            if isinstance(error.__cause__, ConnectionError):
+                # A connection from before Redis was started again says nothing about now.
+                return await see(self._client, self._keys, touch=touch)
+            raise
+
+    async def _settle(self, sight: StoreState) -> None:
+        """Compares the store with the one we know; goes on with another one that an operator has accepted since."""
+        if self._expected is None:
+            sight = await self._learn(sight)
+        elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
+            log.warning("the store %s of %s is accepted instead of %s", sight.id, self._keys.root, self._expected)
+            self._refusal = self._refusal or StoreChanged("another store was accepted: try again")
+            self._expected = sight.id
+        if self._refusal is not None and sight.id == self._expected:
+            for call in self._on_renewal:
+                if (work := call()) is not None:
+                    await work
+        self._judge(sight)
+        if isinstance(self._refusal, StoreLost) and sight.lost is None and self._expected is not None:
+            await note_loss(self._client, self._keys, self._expected)
+
+    def _judge(self, sight: StoreState) -> None:
+        """Opens or closes the gate."""
+        if sight.id == self._expected and self._expected is not None:
+            self._refusal, self._seen_at = None, sight.now
+            if self._file is not None and self._file.id_of(self._keys) != self._expected:
+                self._file.note(self._keys, self._expected)
+        elif sight.id is not None:
+            self._refusal = StoreChanged(
+                f"Redis holds the store {sight.id}, made {_utc_text(sight.made_ms)}, instead of {self._expected}: "
+                f"lead back to the right Redis, or accept this one with `{ACCEPT}`",
+                retry_after=5,
+            )
+        elif self._expected is not None:
+            self._refusal = StoreLost(
+                f"Redis is empty, but it held the store {self._expected}: put a backup back, or accept the loss with `{ACCEPT}`",
+                retry_after=5,
+            )
+
+    # ----------------------------------------------------------------------------------------------------------------- indexes
+
+    async def _missing(self, sight: StoreState) -> list[IndexSchema]:
+        missing: list[IndexSchema] = []
+        for schema in self._schemas:
+            name = schema.index.name
+            # One that was built again is listed under another name.
+            built_again = rebuilt_name(self._keys, name) in sight.indexes
+            if name not in sight.indexes and not (built_again and await has_index(self._client, name)):
+                missing.append(schema)
+        return missing
+
+    def _mend(self, missing: Sequence[IndexSchema]) -> None:
+        if self._mending is None or self._mending.done():
+            self._mending = asyncio.create_task(self._build(missing), name="building-indexes")
+
+    async def _build(self, missing: Sequence[IndexSchema]) -> None:
+        try:
+            for schema in missing:
+                if await ensure_index(self._client, self._keys, schema):
+                    log.warning("the search index %s was gone and has been built again", schema.index.name)
+            await note_built(self._client, self._keys)
+        except AgentMemoryError as error:
+            log.error("a search index is gone and could not be built again, next try in a moment: %s", error.message)
+        except Exception:
+            log.exception("a search index is gone and could not be built again, next try in a moment")
+
+    # ----------------------------------------------------------------------------------------------------------------- running
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Looks once a second meanwhile."""
+        task = asyncio.create_task(self._run(), name="store-watch")
+        try:
+            yield
+        finally:
+            for each in (task, self._mending):
+                # A cancellation that meets a client while it connects is lost (it becomes an error of the connection): say it again.
+                while each is not None and not each.done():
+                    each.cancel()
+                    await asyncio.wait({each}, timeout=0.1)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("the watch over Redis failed; it goes on")
+
+    def _tell(self, problems: Sequence[Problem]) -> None:
+        """Logs what is new, what is over, and again each minute what stays."""
+        codes = frozenset(problem.code for problem in problems)
+        logged, at = self._logged
+        if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
+            for problem in problems:
+                log.error("not ready: %s", problem.message, extra={"code": problem.code})
+        elif logged and not codes:
+            log.warning("ready again: %s is over", ", ".join(sorted(logged)))
+        else:
+            return
+        self._logged = codes, monotonic()
+
+
+_REFUSALS = (
+    ("MISCONF", "redis_cannot_persist", "Redis cannot write to its disk and refuses writes"),
+    ("OOM", "redis_out_of_memory", "Redis is out of memory and refuses writes"),
+    ("READONLY", "redis_read_only", "Redis is a read-only replica and refuses writes"),
+    ("NOREPLICAS", "redis_without_replicas", "Redis has too few replicas and refuses writes"),
+)
+
+
+def _write_refusal(error: Exception) -> Problem:
+    """Why Redis takes no writes."""
+    said = str(error)
+    by_class = {"OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY"}.get(type(error).__name__, "")
+    for word, code, sentence in _REFUSALS:
+        if word == by_class or said.startswith(word):
+            return Problem(code, f"{sentence}: {said[:200]}")
+    ours = translate_error(error)
+    return Problem("redis_refuses_writes", f"Redis refuses writes: {(ours.message if ours else said)[:200]}")
+
+
+def _utc_text(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+@asynccontextmanager
+async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
+    """Watches over the stores of a Redis meanwhile, for a process that only runs it: makes no store, and notes which one is there."""
+    async with AsyncExitStack() as stack:
+        client = connect(url, pool_size=4, command_timeout=command_timeout)
+        stack.push_async_callback(client.aclose)
+        watches = [StoreWatch(client, keys, file, makes=False) for keys in buckets]
+        for watch in watches:
+            await watch.open()
+            await stack.enter_async_context(watch.running())
+        yield watches
+
+
+async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
+    """What is wrong with the stores of a Redis. Makes nothing. Raises StartupError."""
+    problems: list[Problem] = []
+    for keys, client in await _clients(url, buckets, command_timeout):
+        try:
+            problems += await StoreWatch(client, keys, file, makes=False).inspect()
+        finally:
+            await client.aclose()
+    return problems
+
+
+async def accept_store(
+    url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
+) -> list[tuple[StoreState, StoreState]]:
+    """Makes what a Redis holds the store, empty or not; what each bucket was before and is now. Raises StartupError, RedisUnavailable."""
+    states: list[tuple[StoreState, StoreState]] = []
+    for keys, client in await _clients(url, buckets, command_timeout):
+        try:
+            before = await see(client, keys)
+            await accept_marker(client, keys)
+            now = await see(client, keys)
+            if file is not None and now.id is not None:
+                file.note(keys, now.id)
+            states.append((before, now))
+            if keys.bucket == 0:
+                await ensure_buckets(client, keys, len(buckets))
+        finally:
+            await client.aclose()
+    return states
+
+
+async def _clients(url: str, buckets: Sequence[Keys], command_timeout: float) -> list[tuple[Keys, Redis]]:
+    bucket_redises = await locate_buckets(url, buckets, shown=shown_url(url), command_timeout=command_timeout)
+    return [
+        (keys, bucket_redis.connect(pool_size=1, command_timeout=command_timeout))
+        for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
+    ]

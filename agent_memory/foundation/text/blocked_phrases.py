@@ -1,0 +1,39 @@
+"""Phrases that must not be remembered, found in texts without patterns: by the stems of their words (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent_memory.foundation.text.terms import fold, stems, words
+
+
+class Blocklist:
+    """Plain phrases. A text has one when it has its words in a row, in any inflection and with any small words between them."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._stems: list[str] = []
+        self._plain: list[str] = []
+        for phrase in dict.fromkeys(phrases):
+            # A phrase of small words alone is looked for as it is written.
+            if row := stems(phrase):
+                self._stems.append(_row(row))
+            elif plain := words(phrase):
+                self._plain.append(_row(plain))
+            elif symbols := fold(phrase).strip():
+                self._plain.append(symbols)
+
+    def __bool__(self) -> bool:
+        return bool(self._stems or self._plain)
+
+    def holds(self, *texts: str) -> bool:
+        """Whether one of the texts has one of the phrases; in time that grows with texts times phrases."""
+        for text in texts if self else ():
+            row = _row(stems(text))
+            plain = f"{_row(words(text))}{fold(text)}"
+            if any(stem in row for stem in self._stems) or any(phrase in plain for phrase in self._plain):
+                return True
+        return False
+
+
+def _row(parts: Iterable[str]) -> str:
+    return "\0" + "\0".join(parts) + "\0"

@@ -1,0 +1,90 @@
+"""The time that a question asks about: "What did I do last weekend?" (pure).
+
+A time that a statement mentions, that names a thing ("last week's meeting"), or that stands in a question for another time ("When did
+I …?") is none: it neither filters nor orders memories.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from agent_memory.foundation.text.dates.named_times import Mention, NamedTime, language_table, mentions, midnight
+from agent_memory.foundation.text.dates.tables import Table
+
+_SENTENCE = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++\s+|[\n。！]+|[？](?=.)")
+_WORD = re.compile(r"[^\W_]+")
+_COMMAS = ",，;；"
+_OF_A_THING = "的"
+_MOST_CHARS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open interval of time in UTC, and the words that named it."""
+
+    start: datetime
+    end: datetime
+    words: str
+    is_in_words: bool = False
+    """Whether memories of that time may say it in the same words: "in May 2023", but not "last week" or "before May 2023"."""
+
+
+def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
+    """Return the time that a question asks about, read in `zone` as of `now`; None if it asks about none, or not certainly."""
+    sentences = [part for part in _SENTENCE.split(text[-_MOST_CHARS:].strip()) if part.strip()]
+    if not sentences:
+        return None
+    question = sentences[-1].strip()
+    found = mentions(question, now.astimezone(zone).date())
+    table = language_table(question)
+    if len(found) != 1 or found[0].time is None or table is None:
+        return None
+    mention, words = found[0], question[found[0].start : found[0].end]
+    is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])
+    if not is_alone and not _asks_about(question, mention, table):
+        return None
+    first, last = _ends(found[0].time)
+    is_in_words = not mention.is_relative and mention.time is not None and mention.time.relation == "on"
+    return Span(midnight(first, zone), midnight(last, zone), words, is_in_words)
+
+
+def _ends(named: NamedTime) -> tuple[date, date]:
+    """The first day, and the day after the last."""
+    after = named.last + timedelta(days=1)
+    ends = {
+        "on": (named.first, after),
+        "since": (named.first, date.max),
+        "until": (date.min, after),
+        "before": (date.min, named.first),
+        "after": (after, date.max),
+    }
+    return ends[named.relation]
+
+
+def _asks_about(question: str, mention: Mention, table: Table) -> bool:
+    """Whether a sentence is a question whose object is the time that it mentions: at its beginning, at its end or before a preposition."""
+    before, after = question[: mention.start], question[mention.end :]
+    if table.asks_when.search(question):
+        return False
+    if table.blankless:
+        begin, end = max(map(before.rfind, _COMMAS)) + 1, min((at for at in map(after.find, _COMMAS) if at >= 0), default=len(after))
+        clause = before[begin:] + after[:end]
+        said = clause if _WORD.search(clause) else question
+        return table.asks.search(said) is not None and not after.startswith(_OF_A_THING)
+    begins = not _WORD.search(before)
+    head = (after if begins else before).lstrip(" ,¿¡\"'")
+    if table.asks.match(head) is None:
+        return False
+    if begins:
+        return after.startswith((" ", ","))
+    if mention.time is not None and mention.time.relation != "on":
+        before = table.before[mention.time.relation].sub("", before)
+    is_last = len(_WORD.findall(table.fillers.sub("", after))) <= table.tail and not after.startswith(("'", "’", "-"))
+    return (is_last or table.goes_on.match(after.lstrip()) is not None) and table.attribute.search(before) is None
+
+
+def beside(text: str, span: Span) -> str:
+    """Return what a text says beside the time that it names."""
+    return " ".join(text.replace(span.words, " ", 1).split())

@@ -1,0 +1,309 @@
+"""The dates that a text names: each with the days that it certainly means, or none (pure).
+
+"On 3 March 2024" is certain; so is "on Friday" in a clause that tells the past or the future. Where two readings remain, there is no date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from re import Match
+from typing import Literal, NamedTuple
+
+from agent_memory.foundation.text.dates.readings import UNITS, Reading, Tense, Unit, readings
+from agent_memory.foundation.text.dates.tables import NUMERIC, Table, tables
+from agent_memory.foundation.text.stemming.foreign import LANGUAGE_CODES, frequent_words
+
+Relation = Literal["on", "since", "until", "before", "after"]
+
+_MOST_CHARS = 8_192
+_MOST_MENTIONS = 64
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_SENTENCE_END = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++(?=\s)|[;\n。！？；]")
+_CLAUSE_END = re.compile(r"[,:，：、–—()（）]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car)\b", re.IGNORECASE)
+_OTHERS = [language for code, language in LANGUAGE_CODES.items() if code not in ("de", "es", "fr")]
+_SOME_DAY = date(2024, 5, 15)
+# A weekday so near a date is that of the date.
+_BESIDE = 6
+# What stands before a date and says how it is meant.
+_BEFORE_CHARS = 40
+# So much of a clause is read on either side of a date.
+_CLAUSE_CHARS = 240
+_RELATIVE = frozenset(["near", "weekday", "weekday_number", "calendar", "weekend", "ago", "ahead", "day_of_month"])
+_TENSES: Sequence[Tense] = ("past", "future", "present", "unsure")
+_RELATIONS: Sequence[Relation] = ("since", "until", "before", "after")
+_NAMES_YEAR = frozenset(["year", "ylast", "ythis", "ynext"])
+_DATED = frozenset(["date", "month", "year"])
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTime:
+    """Days that a text certainly names, both included, and where its words stand."""
+
+    first: date
+    last: date
+    unit: Unit
+    start: int
+    end: int
+    relation: Relation = "on"
+
+
+class Mention(NamedTuple):
+    """A place where a text names a date, which one if that is certain, and all that it may be; `kind` is the pattern's.
+
+    Recurring days (the kind "each") may be any.
+    """
+
+    language: str
+    kind: str
+    unit: Unit
+    start: int
+    end: int
+    time: NamedTime | None
+    possible: Sequence[Reading] = ()
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether it means another time on another day."""
+        return self.kind in _RELATIVE
+
+
+class _Found(NamedTuple):
+    kind: str
+    match: Match[str]
+    table: Table
+    days: int
+
+
+def named_times(text: str, today: date) -> list[NamedTime]:
+    """Return the times that a text certainly names, in order; `today` is the day on which it is said."""
+    return [mention.time for mention in mentions(text, today) if mention.time is not None]
+
+
+def only_time(text: str, today: date) -> NamedTime | None:
+    """Return the one time that a text names; None if it names several, or one that is not certain."""
+    found = mentions(text, today)
+    times = sorted((each.time for each in found if each.time is not None), key=lambda each: UNITS.index(each.unit))
+    if not times or len(times) < len(found):
+        return None
+    finest = times[0]
+    nested = all(each.first <= finest.first and finest.last <= each.last for each in times)
+    return finest if nested and all(each.relation == finest.relation for each in times) else None
+
+
+def names_time(text: str) -> bool:
+    """Whether a text names a time at all, certain or not."""
+    return bool(mentions(text, _SOME_DAY))
+
+
+def mentions(text: str, today: date) -> Sequence[Mention]:
+    """Return every place where the first 8,192 characters of a text name a date, in order."""
+    return _mentions(text[:_MOST_CHARS], today)
+
+
+@lru_cache(maxsize=256)
+def _mentions(text: str, today: date) -> Sequence[Mention]:
+    if not _FIRST_YEAR <= today.year < _LAST_YEAR or not _may_name_one(text):
+        return ()
+    found = _without_overlaps([*_numeric(text), *_worded(text)])
+    beside = {index: _weekday_beside(found, index) for index in range(len(found))}
+    adopted = {index for index, _ in beside.values() if index >= 0}
+    said: list[tuple[_Found, Mention]] = []
+    for index, each in enumerate(found):
+        if index not in adopted and each.kind != "none":
+            behind = found[index - 1].match.end() if index else 0
+            said.append((each, _mention(text, each, today, beside[index][1], behind)))
+    return tuple(_joined(text, said))
+
+
+def _may_name_one(text: str) -> bool:
+    words, characters = _hints()
+    return any(map(str.isdigit, text)) or characters.search(text) is not None or not words.isdisjoint(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=1)
+def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return words and Chinese characters; a text without figures and without any of them names no date."""
+    sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
+    words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
+    # "days?" is "day" and "days".
+    plural = frozenset(word + "s" for word in words) | frozenset(word[:-1] for word in words)
+    return words | plural, re.compile("[天年月周週期拜号號日晚]")
+
+
+def _numeric(text: str) -> Iterator[_Found]:
+    english = tables()["en"]
+    for pattern in NUMERIC:
+        yield from (_Found("date", match, english, 0) for match in pattern.finditer(text))
+
+
+def _worded(text: str) -> Iterator[_Found]:
+    for table in _tables_of(text):
+        for kind, pattern, days in table.patterns:
+            for match in pattern.finditer(text):
+                if not _is_a_word(match, table, text):
+                    yield _Found(kind, match, table, days)
+
+
+def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
+    """Whether what looks like a date is another word ("may", "march"), or the name of a street."""
+    groups = match.groupdict()
+    month = groups.get("month")
+    if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
+        return True
+    street = table.before.get("street")
+    return street is not None and street.search(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]) is not None
+
+
+def _tables_of(text: str) -> list[Table]:
+    """The tables of the languages that a text may be in; none where another language is as likely."""
+    if _CHINESE.search(text):
+        return [] if _KANA.search(text) else [tables()["zh"]]
+    said = frozenset(_WORD.findall(text.lower()[:2_000]))
+    counts = {code: len(said & table.words) for code, table in tables().items() if not table.blankless}
+    most = max(counts.values())
+    if most < max(len(said & frequent_words(language)) for language in _OTHERS):
+        return []
+    return [tables()[code] for code, count in counts.items() if count == most]
+
+
+def language_table(text: str) -> Table | None:
+    """Return the table of the language that a text is likely in; None for none or another."""
+    found = _tables_of(text)
+    return found[0] if found else None
+
+
+def _without_overlaps(found: list[_Found]) -> list[_Found]:
+    """Of those that share characters the one with a year, or the longest, in the order of the text."""
+    taken: list[_Found] = []
+    for each in sorted(found, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
+        if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in taken):
+            taken.append(each)
+            if len(taken) == _MOST_MENTIONS:
+                break
+    return sorted(taken, key=lambda each: each.match.start())
+
+
+def _weekday_beside(found: Sequence[_Found], index: int) -> tuple[int, int | None]:
+    """Where a weekday stands beside a date, and which it is; -1 and None for none."""
+    each = found[index]
+    if each.kind == "date" and each.match.groupdict().get("weekday") is None:
+        for other in (index - 1, index + 1):
+            if 0 <= other < len(found) and found[other].kind == "weekday":
+                first, second = sorted((each.match, found[other].match), key=lambda match: match.start())
+                if second.start() - first.end() <= _BESIDE:
+                    table, said = found[other].table, found[other].match["weekday"]
+                    return other, next(day for day, pattern in enumerate(table.weekdays) if pattern.match(said))
+    return -1, None
+
+
+def _mention(text: str, found: _Found, today: date, weekday: int | None, behind: int) -> Mention:
+    """A place with what it means; nothing before `behind` belongs to it."""
+    kind, match, table = found.kind, found.match, found.table
+    start, end = match.span()
+    if kind == "each":
+        return Mention(table.code, kind, "day", start, end, None)
+    core = min((match.start(name) for name in match.re.groupindex if match.start(name) >= 0), default=start)
+    before = text[max(behind, core - _BEFORE_CHARS) : core]
+    first, last = _clause(text, start, end)
+    first, last = max(first, start - _CLAUSE_CHARS), min(last, end + _CLAUSE_CHARS)
+    clause = " ".join(f"{text[first:start]} · {text[end:last]}".split())
+    if kind == "date" and not _has_year(found):
+        begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
+        if table.yearly.search(text, begin, stop) is not None:
+            return Mention(table.code, kind, "day", start, end, None)
+    try:
+        meant = readings(kind, match, table, today, found.days, _tense(clause, table), weekday)
+    except (ValueError, OverflowError):
+        meant = ()  # beyond the calendar
+    unit: Unit = meant[0].unit if meant else "day"
+    is_open = any(name in table.before and table.before[name].search(before) for name in ("part", "or"))
+    is_open = is_open or table.followed.match(text, end) is not None
+    if len(meant) != 1 or is_open:
+        return Mention(table.code, kind, unit, start, end, None, meant)
+    related: list[Relation] = [name for name in _RELATIONS if name in table.before and table.before[name].search(before)]
+    relation: Relation = related[0] if related else "on"
+    return Mention(table.code, kind, unit, start, end, NamedTime(*meant[0], start, end, relation), meant)
+
+
+def _has_year(found: _Found) -> bool:
+    return any(said is not None and name in _NAMES_YEAR for name, said in found.match.groupdict().items())
+
+
+def _clause(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the clause around a date begins and ends."""
+    begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
+    first, last = _around(_CLAUSE_END, text, start, end, begin, stop)
+    if not _has_words(text[first:start] + " " + text[end:last]):
+        # "On Friday, I went …"
+        after = _CLAUSE_END.search(text, last + 1, stop)
+        last = stop if after is None else after.start()
+    return first, last
+
+
+def _tense(clause: str, table: Table) -> Tense:
+    """Which way a clause looks."""
+    ways: list[Tense] = [way for way in _TENSES if table.tense[way].search(clause)]
+    return ways[0] if len(ways) == 1 else "unsure" if ways else "none"
+
+
+def _has_words(text: str) -> bool:
+    return sum(len(word) > 2 or _CHINESE.match(word) is not None for word in _WORD.findall(text)) > 0
+
+
+def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
+    """From the last boundary before a place in a part of a text to the first behind it."""
+    for match in boundary.finditer(text, begin, start):
+        begin = match.end()
+    behind = boundary.search(text, end, stop)
+    return begin, stop if behind is None else behind.start()
+
+
+def _joined(text: str, said: Sequence[tuple[_Found, Mention]]) -> Iterator[Mention]:
+    """Mentions, with two that are the ends of an interval as one: "from 3 March to 5 March 2024"."""
+    index = 0
+    while index < len(said):
+        joint = _interval(text, said[index], said[index + 1]) if index + 1 < len(said) else None
+        yield said[index][1] if joint is None else joint
+        index += 1 if joint is None else 2
+
+
+def _interval(text: str, begin: tuple[_Found, Mention], end: tuple[_Found, Mention]) -> Mention | None:
+    (found, one), (_, other), table = begin, end, begin[0].table
+    between = text[one.end : other.start]
+    before = max(0, one.start - _BEFORE_CHARS)
+    opened = table.between.search(text[before : one.start])
+    start = one.start if opened is None else before + opened.start()
+    joins = table.joins.fullmatch(between) or (opened and table.and_.fullmatch(between))
+    if not joins or one.kind not in _DATED or other.kind not in _DATED:
+        return None
+    first, last = one.time, other.time
+    # An end without a year has that of the other.
+    if last is not None and not _has_year(found):
+        meant = readings(found.kind, found.match, table, last.first, 0, "past", None)
+        first = replace(last, first=meant[0].first, unit=meant[0].unit) if len(meant) == 1 else None
+    elif first is not None and last is None and not _has_year(end[0]):
+        meant = readings(end[0].kind, end[0].match, table, first.first, 0, "future", None)
+        last = replace(first, last=meant[0].last, unit=meant[0].unit, end=other.end) if len(meant) == 1 else None
+    if first is None or last is None or first.first > last.last:
+        return Mention(table.code, other.kind, other.unit, start, other.end, None)
+    unit = first.unit if UNITS.index(first.unit) > UNITS.index(last.unit) else last.unit
+    joint = replace(last, first=first.first, unit=unit, start=start, relation="on")
+    return Mention(table.code, other.kind, unit, start, other.end, joint, [Reading(joint.first, joint.last, unit)])
+
+
+def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
+    """Return the half-open interval of days in `zone`, in UTC."""
+    return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
+
+
+def midnight(day: date, zone: tzinfo) -> datetime:
+    """Return the first moment of a day in a zone, in UTC; the calendar's ends are moved inside what each zone has."""
+    near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
+    return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -1,0 +1,229 @@
+"""What a mention of a date may mean: none, one or several intervals of days (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from re import Match, Pattern
+from typing import Literal, NamedTuple
+
+from agent_memory.foundation.text.dates.tables import Table, number
+
+Unit = Literal["day", "week", "month", "year"]
+Tense = Literal["past", "future", "present", "unsure", "none"]
+UNITS: Sequence[Unit] = ("day", "week", "month", "year")
+
+# A day without a year, or a month without one, is the near one if it is at most so near and no tense says otherwise.
+_NEAR = timedelta(days=61)
+# Nor is it last year's day if that is nearly a year ago: people name the year then.
+_FAR = timedelta(days=300)
+_MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
+
+
+class Reading(NamedTuple):
+    """Days that may be meant, both included."""
+
+    first: date
+    last: date
+    unit: Unit
+
+
+def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
+    """Return all that a match may mean; the caller takes it if it is one. `weekday` is the one that stands beside a date."""
+    groups = {name: text for name, text in match.groupdict().items() if text is not None}
+    if "weekday" in groups:
+        weekday = _index(table.weekdays, groups["weekday"])
+    if kind == "near":
+        return [_day(today + timedelta(days=offset))]
+    if kind == "date":
+        return _dates(groups, table, today, tense, weekday)
+    if kind == "month":
+        return _months(groups, table, today, tense)
+    if kind == "year":
+        year = _year(groups, today)
+        return [] if year is None else [_of_year(year)]
+    if kind == "weekday" and weekday is not None:
+        return _weekdays(groups, weekday, today, tense)
+    if kind == "weekday_number" and weekday is not None:
+        return _numbered(table.count(groups["day"]), weekday, today)
+    if kind == "day_of_month":
+        month = calendar_unit("month", _step(groups), today).first
+        return [_day(month.replace(day=table.count(groups["day"])))] if "first" not in groups else []
+    if kind == "calendar":
+        unit = next((unit for unit in ("week", "month") if unit in groups), None) or _unit(groups, table)
+        return [calendar_unit(unit, _step(groups), today)]
+    if kind == "weekend":
+        return _weekends(groups, today, tense)
+    return _shifted(kind, groups, table, today, tense)
+
+
+def _day(day: date) -> Reading:
+    return Reading(day, day, "day")
+
+
+def _of_month(year: int, month: int) -> Reading:
+    following = date(year + month // 12, month % 12 + 1, 1)
+    return Reading(date(year, month, 1), following - timedelta(days=1), "month")
+
+
+def _of_year(year: int) -> Reading:
+    return Reading(date(year, 1, 1), date(year, 12, 31), "year")
+
+
+def _index(patterns: Sequence[Pattern[str]], said: str) -> int:
+    return next(index for index, pattern in enumerate(patterns) if pattern.match(said))
+
+
+def _unit(groups: dict[str, str], table: Table) -> Unit:
+    return next(unit for unit in UNITS if table.units[unit].match(groups["unit"]))
+
+
+def _step(groups: dict[str, str]) -> int:
+    steps = {"last2": -2, "last": -1, "this": 0, "next": 1, "next2": 2}
+    return next(step for name, step in steps.items() if name in groups)
+
+
+def _year(groups: dict[str, str], today: date) -> int | None:
+    if "year" in groups:
+        return number(groups["year"])
+    steps = {"ylast": -1, "ythis": 0, "ynext": 1, "last": -1, "this": 0, "next": 1}
+    step = next((step for name, step in steps.items() if name in groups), None)
+    return None if step is None else today.year + step
+
+
+def _dates(groups: dict[str, str], table: Table, today: date, tense: Tense, weekday: int | None) -> list[Reading]:
+    """A day of a month, or some days of one."""
+    if "a" in groups:
+        return _slashed(int(groups["a"]), int(groups["b"]), int(groups["year"]))
+    month = int(groups["m"]) if "m" in groups else _index(table.months, groups["month"]) + 1
+    first, last = (table.count(groups[name]) if name in groups else None for name in ("first", "day"))
+    year = _year(groups, today)
+    years = [today.year - 1, today.year, today.year + 1] if year is None else [year]
+    found: list[Reading] = []
+    for each in years:
+        try:
+            reading = Reading(date(each, month, first or last or 0), date(each, month, last or 0), "day")
+        except ValueError:
+            continue
+        if reading.first <= reading.last and (weekday is None or weekday == reading.first.weekday()):
+            found.append(reading)
+    return found if year is not None or weekday is not None else _likely(found, today, tense)
+
+
+def _slashed(a: int, b: int, year: int) -> list[Reading]:
+    found: dict[date, None] = {}
+    for day, month in ((a, b), (b, a)):
+        try:
+            found[date(year, month, day)] = None
+        except ValueError:
+            continue
+    return [_day(day) for day in found]
+
+
+def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> list[Reading]:
+    month = _index(table.months, groups["month"]) + 1
+    if "year" in groups or any(name in groups for name in ("ylast", "ythis", "ynext")):
+        year = _year(groups, today)
+        return [] if year is None else [_of_month(year, month)]
+    found = [_of_month(today.year + step, month) for step in (-1, 0, 1)]
+    if "this" in groups:
+        return [found[1]]
+    if "last" in groups or "next" in groups:
+        # "Last May", said in November, is this year's or last year's.
+        if "last" in groups:
+            return [found[0]] if month >= today.month else [found[0], found[1]]
+        return [found[2]] if month <= today.month else [found[1], found[2]]
+    return found if month == today.month or tense not in ("past", "future") else _likely(found, today, tense)
+
+
+def _likely(found: list[Reading], today: date, tense: Tense) -> list[Reading]:
+    """Of the same day in several years the one that tense and nearness leave."""
+    behind = max((each for each in found if each.first < today), default=None)
+    ahead = min((each for each in found if each.last >= today), default=None)
+    if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
+        return [ahead or found[0]] if found else []
+    back, on = today - behind.first, ahead.first - today
+    if tense in ("past", "future"):
+        chosen, distance = (behind, back) if tense == "past" else (ahead, on)
+        return [chosen] if distance <= _FAR else [behind, ahead]
+    near = behind if back < on else ahead
+    return [near] if min(back, on) <= _NEAR else [behind, ahead]
+
+
+def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
+    """A weekday; "last" and "next" ones are certain where they lie in another week than today."""
+    monday = today - timedelta(days=today.weekday())
+    weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
+    for name, step in weeks.items():
+        if name in groups:
+            return [_day(monday + timedelta(days=7 * step + weekday))]
+    behind = today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+    ahead = today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+    if "past" in groups or "coming" in groups:
+        return [_day(behind if "past" in groups else ahead)]
+    if "last" in groups:
+        return [_day(behind)] if behind < monday else [_day(behind), _day(behind - timedelta(days=7))]
+    if "next" in groups:
+        return [_day(ahead)] if ahead >= monday + timedelta(days=7) else [_day(ahead), _day(ahead + timedelta(days=7))]
+    if "this" in groups:
+        this = monday + timedelta(days=weekday)
+        return [_day(this)] if (this >= today and tense != "past") or (this < today and tense == "past") else []
+    return [_day(behind)] if tense == "past" else [_day(ahead)] if tense == "future" else [_day(behind), _day(ahead)]
+
+
+def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
+    """A weekday with the day of a month: "Friday the 20th" of the last, this or the next month."""
+    found: list[Reading] = []
+    for step in (-1, 0, 1):
+        index = today.year * 12 + today.month - 1 + step
+        try:
+            when = date(index // 12, index % 12 + 1, day)
+        except ValueError:
+            continue
+        if when.weekday() == weekday:
+            found.append(_day(when))
+    return found
+
+
+def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
+    """The calendar week (from Monday), month or year that is `step` away from today's."""
+    if unit == "day":
+        return _day(today + timedelta(days=step))
+    if unit == "week":
+        monday = today - timedelta(days=today.weekday() - 7 * step)
+        return Reading(monday, monday + timedelta(days=6), "week")
+    if unit == "month":
+        index = today.year * 12 + today.month - 1 + step
+        return _of_month(index // 12, index % 12 + 1)
+    return _of_year(today.year + step)
+
+
+def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
+    """Saturday and Sunday. "Next weekend" may be the one of this week, unless that is today."""
+    saturday = today - timedelta(days=today.weekday() - 5)
+    this, last, following = (
+        Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))
+    )
+    is_weekend = today >= saturday
+    if "last" in groups:
+        return [last]
+    if "next2" in groups:
+        return [following]
+    if "next" in groups:
+        return [following] if is_weekend else [this, following]
+    if "coming" in groups:
+        return [following if is_weekend else this]
+    if "this" in groups:
+        return [this] if is_weekend or tense != "past" else [last, this]
+    if is_weekend:
+        return [this]
+    return [last] if tense == "past" else [this] if tense == "future" else [last, this]
+
+
+def _shifted(kind: str, groups: dict[str, str], table: Table, today: date, tense: Tense) -> list[Reading]:
+    """ "Three weeks ago" and "in three weeks": the day, week, month or year that is so far away."""
+    unit, count = _unit(groups, table), table.count(groups["count"])
+    if not 0 < count <= _MOST_UNITS[unit] or (kind == "ahead" and tense in ("past", "unsure")):
+        # "I read it in two days" tells how long it took.
+        return []
+    return [calendar_unit(unit, -count if kind == "ago" else count, today)]

@@ -1,0 +1,183 @@
+"""How languages name dates: one TOML table each in `text/data/dates`, compiled at first use (pure).
+
+A table has patterns by kind, with the placeholders of `_placeholders`; words before a date ("since", "early"); the words by which a clause
+tells the past or the future; and how its questions ask. `each` matches recurring days, `none` what only looks like a date.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+CODES = ("en", "zh", "de", "es", "fr")
+_CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "○": 0, "两": 2, "兩": 2}
+_EDGE = r"(?<!\w){}(?![\w(])"
+_YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d|[.,]\d|s\b)"
+_NUMERIC = (
+    r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)-(?P<m>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])(?![\d-])",
+    r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)/(?P<m>0?[1-9]|1[0-2])/(?P<day>0?[1-9]|[12]\d|3[01])(?![\d/])",
+    r"(?<![\w.,/-])(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<m>0?[1-9]|1[0-2])\.\s?(?P<year>(?:19|20)\d\d)(?!\d|\.\d)",
+    r"(?<![\w.,/-])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\d/])",
+)
+NUMERIC = tuple(map(re.compile, _NUMERIC))
+"""Dates in figures, which are the same in each language: ISO 8601, dotted, and slashed, where day and month may be either."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of a language, compiled."""
+
+    code: str
+    blankless: bool
+    words: frozenset[str]
+    names: frozenset[str]
+    months: Sequence[re.Pattern[str]]
+    weekdays: Sequence[re.Pattern[str]]
+    units: Mapping[str, re.Pattern[str]]
+    numbers: Mapping[str, int]
+    words_too: re.Pattern[str]
+    patterns: Sequence[tuple[str, re.Pattern[str], int]]
+    """Kind, pattern and, of days that are near, how many days from today."""
+    before: Mapping[str, re.Pattern[str]]
+    """What stands before a date: "since", "until", "before", "after", "part", "street", and "or" behind another number."""
+    joins: re.Pattern[str]
+    """What stands between the two ends of an interval."""
+    between: re.Pattern[str]
+    and_: re.Pattern[str]
+    yearly: re.Pattern[str]
+    """What happens on a day of each year, so that the day needs its own."""
+    followed: re.Pattern[str]
+    """What stands behind a date and makes it another."""
+    tense: Mapping[str, re.Pattern[str]]
+    asks: re.Pattern[str]
+    asks_when: re.Pattern[str]
+    attribute: re.Pattern[str]
+    """What stands before a time that names a thing: "the photos of last week"."""
+    goes_on: re.Pattern[str]
+    """Prepositions, which may follow that time: "last week in Rome"."""
+    fillers: re.Pattern[str]
+    tail: int
+    """How many words may follow the time that a question asks about: verbs stand last in German."""
+
+    def count(self, said: str) -> int:
+        """The number that a word or figures say; 0 where it is none."""
+        known = self.numbers.get(said.lower())
+        return known if known is not None else number(said)
+
+
+def number(said: str) -> int:
+    """A number up to 99, or a year, in figures or Chinese numerals; 0 where it is none."""
+    if said.isdecimal():
+        return int(said)
+    if len(said) == 4 and all(digit in _CHINESE for digit in said):
+        return int("".join(str(_CHINESE[digit]) for digit in said))
+    tens, ten, units = said.replace("廿", "二十").rpartition("十")
+    if any(part not in _CHINESE for part in (tens, units) if part):
+        return 0
+    return (_CHINESE.get(tens, 1) * 10 if ten else 0) + _CHINESE.get(units, 0)
+
+
+@lru_cache(maxsize=1)
+def tables() -> Mapping[str, Table]:
+    """All tables, by language code."""
+    folder = resources.files("agent_memory.foundation.text.data").joinpath("dates")
+    return {code: _table(code, tomllib.loads(folder.joinpath(f"{code}.toml").read_text(encoding="utf-8"))) for code in CODES}
+
+
+def _table(code: str, source: Mapping[str, Any]) -> Table:
+    blankless = bool(source.get("blankless"))
+    edge = "{}" if blankless else _EDGE
+    placeholders = _placeholders(source)
+    patterns = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
+    for kind, templates in source["patterns"].items():
+        patterns += [(kind, _compiled(edge, template, placeholders), 0) for template in templates]
+    articles = "" if blankless else r"(?:\s+(?:the|le|la|el|los|den|dem|der|l['’]|in|im|en|on|am))*"
+    start, stop = ("", "") if blankless else (r"(?<![^\W_])", r"(?![^\W_])")
+    before = {
+        name: re.compile(rf"{start}(?:{source[name]}){articles}\W*$", re.IGNORECASE)
+        for name in ("since", "until", "before", "after", "part", "street")
+        if source.get(name)
+    }
+    names = _longest_first([*source["months"], *source["weekdays"]])
+    joint = f"{source['or']}|{source['and']}|{source['to']}"
+    more = rf"\s*(?:,|&|{source['or']}|{source['and']})\s*(?:0?[1-9]|[12]\d|3[01])(?:{source['ordinal']})?(?![\w:]|\s*[ap]\.?m)"
+    blank = r"\s*" if blankless else r"\s+"
+    number_or_name = rf"{start}(?:\d{{1,2}}(?:{source['ordinal']})?|{names})"
+    before["or"] = re.compile(rf"{number_or_name}(?:\s*[,/]|{blank}(?:{joint})(?: the| el| den| le)?)\s*$", re.IGNORECASE)
+    tense = {way: _compiled(edge, words, {}) for way, words in source["tense"].items()}
+    questions = source["questions"]
+    return Table(
+        code,
+        blankless,
+        frozenset([*source["words"].split(), *source["numbers"], *_names(source)]),
+        frozenset() if blankless else _names(source),
+        [_exact(names) for names in source["months"]],
+        [_exact(names) for names in source["weekdays"]],
+        {unit: _exact(forms) for unit, forms in source["units"].items()},
+        source["numbers"],
+        _exact(source.get("words_too", "(?!)")),
+        patterns,
+        before,
+        re.compile(rf"\s*(?:{source['to']})\s*(?:the |le |el |den |dem |am )?", re.IGNORECASE),
+        re.compile(rf"{start}(?:{source['between']})\s*(?:the |le |el |dem )?$", re.IGNORECASE),
+        re.compile(rf"\s*(?:{source['and']})\s*", re.IGNORECASE),
+        _compiled(edge, source["yearly"], {}),
+        re.compile(rf"\s*(?:{source['followed']}){stop}|{more}", re.IGNORECASE),
+        tense,
+        _compiled(edge, questions["asks"], {}),
+        _compiled(edge, questions["silent"], {}),
+        re.compile(rf"(?<![^\W_])(?:{questions['attribute']})\s*$", re.IGNORECASE),
+        _compiled(edge, questions["goes_on"], {}),
+        _compiled(edge, questions["fillers"], {}),
+        questions["tail"],
+    )
+
+
+def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
+    """What templates are filled with: {D} one day of a month or two, {DM} day and month in figures, {M} a month, {Y} a year, {W} a weekday,
+    {N} a number, {U} a unit, {C} one that is a calendar's."""
+    ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
+    ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")
+    first = rf"(?:(?P<first>{day})(?:{ordinal})?\s?(?:{source['to']})\s?(?:the |le |el |den |dem )?)?"
+    words = source["year_words"]
+    years = "|".join(f"(?P<y{step}>{words[step]})" for step in ("last", "this", "next"))
+    bare = r"(?<![0-9一二三四五六七八九十])" if source.get("blankless") else ""
+    return {
+        "{DM}": r"(?<![\d.,/-])(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<m>0?[1-9]|1[0-2])\.\s?",
+        "{D}": rf"(?<![\d.,:/$€£-]){first}(?P<day>{day}{ends}(?:{ordinal}){optional}",
+        "{M}": bare + rf"(?P<month>{_longest_first(source['months'])})",
+        "{Y}": rf"(?:{source.get('year', _YEAR)}|{years})",
+        "{W}": rf"(?P<weekday>{_longest_first(source['weekdays'])})",
+        "{N}": bare + rf"(?<![\d.,])(?P<count>{source.get('count', '[0-9]{1,3}|' + '|'.join(source['numbers']))})",
+        "{U}": rf"(?P<unit>{'|'.join(source['units'].values())})",
+        "{C}": rf"(?P<unit>{'|'.join(source.get('calendar_units', {'': '(?!)'}).values())})",
+    }
+
+
+@lru_cache(maxsize=1)
+def calendar_names() -> frozenset[str]:
+    """The names of months and weekdays in all these languages, in small letters."""
+    return frozenset(name for table in tables().values() for name in table.names)
+
+
+def _names(source: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(name for names in (*source["months"], *source["weekdays"]) for name in names.split("|") if name.isalpha())
+
+
+def _longest_first(names: Sequence[str]) -> str:
+    return "|".join(sorted((form for each in names for form in each.split("|")), key=len, reverse=True))
+
+
+def _compiled(edge: str, template: str, placeholders: Mapping[str, str]) -> re.Pattern[str]:
+    for name, source in placeholders.items():
+        template = template.replace(name, source)
+    return re.compile(edge.format(f"(?:{template})") if edge == "{}" else edge.replace("{}", f"(?:{template})"), re.IGNORECASE)
+
+
+def _exact(forms: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{forms})\Z", re.IGNORECASE)

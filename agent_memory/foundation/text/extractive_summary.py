@@ -1,0 +1,297 @@
+"""Summaries without a language model: the statements that hold most of what was said, under their days and speakers (pure).
+
+Chosen by weighted maximum coverage under a budget, greedily by gain for each token (Lin and Bilmes, "A Class of Submodular Functions for
+Document Summarization", ACL 2011), then each chosen one is left out once to see whether others do better in its room. A statement gains
+the weights of its words that no chosen one has. A word weighs by how many statements have it, and more when it is a name or a number; what
+the assistant says weighs less, and questions least. Words that came up often and stand in none of them are named in a last line.
+"""
+
+from __future__ import annotations
+
+import calendar
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import NamedTuple
+
+from agent_memory.foundation.text.dates.relative import with_absolute_times
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.phrases import BLANKLESS
+from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.retrieval_units import day
+from agent_memory.foundation.text.summary_subjects import HEAD, Subjects, small_words
+from agent_memory.foundation.text.terms import STOP_WORDS, content_of, stems, terms, words
+
+# What names and numbers weigh beside other words, and a word that few statements have against one that many have.
+_NAMED = 3.0
+_NUMBERED = 4.0
+_FEWNESS = 0.5
+# What is summarized is the user's: advice and questions tell less of that.
+_ASSISTANT = 0.5
+_ASKING = 0.25
+_SHORTEST = 3  # words of a statement
+_LEAST_CONTENT = 2  # words of content, of what is not said of oneself: "What a nice idea!" has less, "I'm vegan" tells something
+_OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
+# Of more statements none is left out once: that takes as many rounds as there are chosen ones.
+_MOST_TRIED = 4000
+# A capital within a word makes a name of it wherever it stands: "SQLite", "AutoCAD", "NOAA".
+_NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][A-Za-z]{2,40}|\b[A-Za-z]{1,40}[A-Z]\w{0,40}|\b\d[\d.,:]{0,20}")
+_FORMER_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
+_DAY_LINE = re.compile(r"(\d{1,2}) ([A-Z][a-z]{2,8})(?: (\d{4}))?:")
+_SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
+_LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
+_MOST_LEADS = 3
+_SPOKEN_BY = re.compile(r"([A-Z][\w'’-]{1,30}): (?=\S)")
+# Main clauses side by side say the same apart, unless one of them is no statement of its own.
+_SUBJECT = r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]t|[Yy]ou|[Tt]here|[Tt]his|[Mm]y|[Oo]ur|[Yy]our)\b"
+_BEGINS = re.compile(_SUBJECT)
+_BETWEEN_CLAUSES = re.compile(rf"(?:;|,? - |,? – |,? (?:and|so|but)|,) (?={_SUBJECT})")
+_DEPENDENT = re.compile(
+    r"\b(?:if|when|unless|because|although|though|until|while|since|not sure|sa(?:id|ys?)|t(?:old|ells?)|th(?:ink|ought)|hopes?|hoped|wish"
+    r"|guess|doubt|claims?|pretend|dream(?:ed|t)?|whether|either|neither|or|heard|supposed?|imagine|maybe|might|would|could)\b",
+    re.IGNORECASE,
+)
+_ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
+# Of one text so much is looked at.
+_MOST_CHARS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, who said it ("" for nobody in particular), and when."""
+
+    text: str
+    speaker: str
+    at: datetime
+
+
+class Said(NamedTuple):
+    """A message: its text, its role, and when it was said."""
+
+    text: str
+    role: str
+    at: datetime
+
+
+def statements_of(messages: Sequence[Said], split: Callable[[str], Sequence[str]]) -> list[Statement]:
+    """The sentences of messages. Where most messages of a role begin with a name ("Ana: …"), that is who speaks."""
+    named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
+    total = Counter(each.role for each in messages)
+    statements: list[Statement] = []
+    for each in messages:
+        m = _SPOKEN_BY.match(each.text) if 2 * named[each.role] > total[each.role] else None
+        text, speaker = (each.text, each.role) if m is None else (each.text[m.end() :], m[1])
+        statements += [Statement(sentence, speaker, each.at) for sentence in split(text)]
+    return statements
+
+
+def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
+    """What a former summary says; `at` is the time of lines that name none, which a model wrote."""
+    statements: list[Statement] = []
+    current: datetime | None = None
+    for line in summary.splitlines():
+        former, spoken = _FORMER_LINE.fullmatch(line), _SPEAKER_LINE.fullmatch(line)
+        if line.startswith(f"{HEAD}: "):
+            statements.append(Statement(line.removeprefix(f"{HEAD}: "), HEAD, at))
+        elif (m := _DAY_LINE.fullmatch(line)) is not None and (when := _day_of(m, current, at)) is not None:
+            current = when
+        elif former is not None and (when := _iso_day(former[1], at)) is not None:
+            statements += [Statement(sentence, former[2], when) for sentence in split(former[3])]
+        elif current is not None and spoken is not None:
+            statements += [Statement(sentence, spoken[1], current) for sentence in split(spoken[2])]
+        else:
+            statements += [Statement(sentence, "", at) for sentence in split(line)]
+    return statements
+
+
+def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime | None:
+    year = m[3] or (None if before is None else before.year)
+    if year is None or m[2] not in calendar.month_name:
+        return None
+    try:
+        return datetime(int(year), list(calendar.month_name).index(m[2]), int(m[1]), tzinfo=at.tzinfo)
+    except ValueError:
+        return None
+
+
+def _iso_day(text: str, at: datetime) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=at.tzinfo)
+    except ValueError:
+        return None
+
+
+def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
+    """A sentence without pleasantries before it, its relative dates as dates: "Wow, yesterday I …" becomes "On 7 May 2023 I …"."""
+    text = " ".join(text.split())
+    for _ in range(_MOST_LEADS):
+        m = _LEAD.match(text)
+        if m is None or not is_filler(m[0]):
+            break
+        text = text[m.end() :]
+    return with_absolute_times(text, at.astimezone(zone).date())
+
+
+def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
+    """The statements that hold most within `budget` tokens by `count`, under their days and speakers; "" when none fits."""
+    former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
+    said = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
+    apart = [replace(each, text=clause) for each in said for clause in _clauses(standing_alone(each.text, each.at, zone))]
+    kept = [each for each in apart if _tells(each.text) and not _is_applause(each)]
+    subjects = Subjects([each.text for each in kept], former)
+    room = budget - subjects.room(budget, count)
+    chosen = most_telling(kept, room, count)
+    text = ""
+    while chosen:
+        text = layout([kept[index] for index in sorted(chosen)])
+        if count(text) <= room:
+            break
+        chosen.pop()
+        text = ""
+    line = subjects.line(text, budget - count(text) - 1, count)
+    return "\n".join(part for part in (text, line) if part)
+
+
+def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[str], int]) -> list[int]:
+    """Return the indices of statements that hold most within about `budget` tokens, the best first."""
+    return _Choice(statements, budget, count).best()
+
+
+def _is_applause(statement: Statement) -> bool:
+    """Whether the assistant exclaims something that names nothing: "Great choice, people will love it!", in whatever language."""
+    text = statement.text.rstrip()
+    return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
+
+
+def _tells(text: str) -> bool:
+    """Whether a text says anything but pleasantries."""
+    # Scripts without blanks between words are counted by characters.
+    if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
+        return False
+    return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
+
+
+def layout(statements: Iterable[Statement]) -> str:
+    """Statements in the order of time as text: each day once, and under it what each speaker said. A year is named when it changes."""
+    by_day: dict[str, dict[str, list[str]]] = {}
+    lines: list[str] = []
+    year = None
+    for each in statements:
+        if each.speaker:
+            by_day.setdefault(day(each.at), {}).setdefault(each.speaker.replace(":", " "), []).append(each.text)
+        else:
+            lines.append(each.text)
+    for when, spoken in by_day.items():
+        short, _, own_year = when.rpartition(" ")
+        lines.append(f"{short if own_year == year else when}:")
+        lines += [f"{speaker}: {_in_a_row(texts)}" for speaker, texts in spoken.items()]
+        year = own_year
+    return "\n".join(lines)
+
+
+def _in_a_row(texts: Sequence[str]) -> str:
+    """Statements one behind the other."""
+    return " ".join([*map(_ended, texts[:-1]), *texts[-1:]])
+
+
+def _ended(text: str) -> str:
+    """A statement with a full stop, also of somebody who types none."""
+    return text if text[-1:] in _ENDS else text + ("。" if BLANKLESS.match(text[-1:]) else ".")
+
+
+def _clauses(sentence: str) -> list[str]:
+    """A sentence's main clauses, as far as each of them says the same alone."""
+    if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
+        return [sentence]
+    return _BETWEEN_CLAUSES.split(sentence)
+
+
+def _is_asking(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？")) or is_bare_question(text)
+
+
+class _Choice:
+    """Which statements are taken."""
+
+    def __init__(self, said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
+        self._budget = budget
+        small = frozenset(terms(" ".join(small_words(each.text for each in said))))
+        self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x") and term not in small) for each in said]
+        common = Counter(term for of_one in self._terms for term in of_one)
+        named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
+        self._weights = {
+            term: number**_FEWNESS * (_NUMBERED if term.isdigit() else _NAMED if term in named else 1.0) for term, number in common.items()
+        }
+        self._factors = [
+            (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in said
+        ]
+        self._sizes = [count(f" {_ended(each.text)}") for each in said]
+        # What a day and a speaker in it take once.
+        self._days = [day(each.at) if each.speaker else "" for each in said]
+        self._lines = [(when, each.speaker) for when, each in zip(self._days, said, strict=True)]
+        self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
+        self._labels = {name: count(f"{name}:") + 1 if name else 1 for _, name in set(self._lines)}
+
+    def best(self) -> list[int]:
+        """The indices of the chosen statements, the best first."""
+        chosen, weight = self._filled(())
+        if len(self._sizes) > _MOST_TRIED:
+            return sorted(chosen, key=self._density, reverse=True)
+        for index in tuple(chosen):
+            others, gained = self._filled([other for other in chosen if other != index], without=index)
+            if gained > weight:
+                chosen, weight = others, gained
+        # Sizes are counted apart: when the whole is too long after all, those that tell least for their length go first.
+        return sorted(chosen, key=self._density, reverse=True)
+
+    def _density(self, index: int) -> float:
+        return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
+
+    def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
+        """What is kept, and what is best beside it; and what all of it gains."""
+        covered: set[str] = set()
+        opened: set[str | tuple[str, str]] = set()
+        chosen: list[int] = []
+        left, gained = self._budget, 0.0
+
+        def size(index: int) -> int:
+            when, line = self._days[index], self._lines[index]
+            return self._sizes[index] + (0 if when in opened else self._heads[when]) + (0 if line in opened else self._labels[line[1]])
+
+        def gain_of(index: int) -> float:
+            return sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+
+        def take(index: int) -> int:
+            nonlocal gained
+            taken = size(index)
+            gained += gain_of(index)
+            chosen.append(index)
+            covered.update(self._terms[index])
+            opened.update((self._days[index], self._lines[index]))
+            return taken
+
+        for index in kept:
+            left -= take(index)
+        heap = [(-float("inf"), index) for index in range(len(self._sizes)) if index != without and index not in kept]
+        while heap and left > 0:
+            _, index = heapq.heappop(heap)
+            needed = size(index)
+            gain = gain_of(index)
+            if needed > left or gain <= 0:
+                continue
+            value = -gain / needed
+            # A gain grows only when a line of the day is opened: what is still at least the next one is taken for the best.
+            if heap and value > heap[0][0]:
+                heapq.heappush(heap, (value, index))
+                continue
+            left -= take(index)
+        return chosen, gained
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The stems of the words of content in the first 32,768 characters of a text."""
+    text = text[:_MOST_CHARS]
+    return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

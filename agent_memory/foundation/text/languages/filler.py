@@ -1,0 +1,280 @@
+"""What says nothing: greetings, thanks, laughter, farewells, acknowledgements, tests and keyboard noise, in fifteen languages (pure).
+
+The words are data files (see `phrases.py`); the shapes of noise, such as runs of keys, are here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_memory.foundation.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.foundation.text.terms import EDGES, STOP_WORDS, fold
+
+# What is longer says something; so far a text is looked at.
+_MOST_CHARS = 20_000
+_RUN = re.compile(r"(.)\1+", re.DOTALL)
+_LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
+_DIGITS = "0123456789"
+_GLUED = frozenset("+#")  # "C" is not "C++"
+_AS_EMOJI = "\ufe0f"
+_VOWELS = frozenset("aeiouy")
+_LATIN = re.compile(r"[a-z]+")
+_LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
+# Shortest runs of neighbouring keys, from the left end of a row and elsewhere, and of each part of several.
+_FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
+_CONSONANTS = 6  # letters of a Latin word without a vowel
+_HOME = 7  # letters of a word from the middle row alone
+
+
+# Of words that no phrase of filler has, and that are no single keys, so many are not noise, either. Longer queries say something anyway.
+_ENOUGH, _SHORT = 4, 3
+_LONGEST_WHOLE = 8  # words, or characters, of what is known as a whole
+_MOST_QUERY_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexicon:
+    """A language's filler: phrases (as tuples of words) that are it, words that are it beside such, and the longest phrase's length."""
+
+    filler: Mapping[tuple[str, ...], bool]
+    squeezed: frozenset[str]
+    longest: int
+
+    def covers(self, said: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
+        """Whether words are phrases of filler one behind the other, and not only words beside such; `shapes` are noise in any language."""
+        # For each place: None when no phrases end there, else whether one of them is filler by itself.
+        reached: list[bool | None] = [False]
+        for end in range(1, len(said) + 1):
+            best: bool | None = None
+            for start in range(max(0, end - self.longest), end):
+                before = reached[start]
+                if before is None:
+                    continue
+                alone = self._kind(said, shapes, start, end, numbers=numbers)
+                if alone is not None:
+                    best = bool(best) or before or alone
+            reached.append(best)
+            if not any(at is not None for at in reached[-self.longest :]):
+                return False
+        return reached[-1] is True
+
+    def _kind(self, said: Sequence[str], shapes: Sequence[bool], start: int, end: int, *, numbers: bool) -> bool | None:
+        if end - start > 1:
+            return self.filler.get(tuple(said[start:end]))
+        if shapes[start]:
+            return True
+        word = said[start]
+        kind = self.filler.get((word,))
+        if kind is not None:
+            return kind
+        if numbers and word.isdigit():
+            return False
+        return True if _spoken_out(word, self.squeezed) else None
+
+
+def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
+    """Whether a word is one of these with letters held: "hiiii", "soooo", "heyy"."""
+    if _LONG_RUN.search(word) is not None:
+        return _RUN.sub(r"\1", word) in squeezed
+    return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
+
+
+def is_filler(text: str) -> bool:
+    """Whether a text says nothing that could be remembered: filler words alone, noise, punctuation, emoji, or nothing at all.
+
+    An answer ("No.", "Yes.") and a number say something.
+    """
+    if len(text) > _MOST_CHARS:
+        return False
+    said = _words(text)
+    if not said:
+        return True
+    if len(said) <= _LONGEST_WHOLE and (whole := _whole().get(tuple(said))) is not None:
+        return whole
+    known = _vocabulary()
+    shapes = [_is_shape(word) for word in said]
+    if not all(
+        shape or word in known or _RUN.search(word) is not None or word[-1].isdigit() for word, shape in zip(said, shapes, strict=True)
+    ):
+        return False
+    if all(shapes) and (len(said) == 1 or any(len(word) > 1 for word in said)):
+        return True
+    lexicons, tests = _lexicons(), _tests()
+    numbers = any(word.rstrip(_DIGITS) in tests for word in said)
+    said = [word.rstrip(_DIGITS) or word if numbers else word for word in said]
+    return any(lexicon.covers(said, shapes, numbers) for lexicon in lexicons)
+
+
+def has_content(query: str) -> bool:
+    """Whether a query has a word of content: not "thanks!", "ok", "x", "👍"."""
+    if len(query) > _MOST_QUERY_CHARS:
+        return True
+    if query.isascii():
+        known = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
+        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - known) >= _ENOUGH:
+            return True
+    said = _words(query)
+    if (len(said) == 1 and said[0] in _answers()) or _whole().get(tuple(said)) is False:
+        # "Yes" and "me too" are answers, and ask for nothing.
+        return False
+    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
+
+
+def literal_words(query: str) -> list[str]:
+    """What of a query without a word of content can still be looked for as it is spelled: "C++", "R", an emoji; not "ok" or "thanks!"."""
+    known = _vocabulary() | _answers() | STOP_WORDS
+    literals: list[str] = []
+    for chunk in query.split():
+        word = _spelled(chunk).strip(EDGES)
+        # Of single letters a capital is a name: the language R.
+        is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in known
+        if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
+            literals.append(word)
+    return literals
+
+
+def holds_literal(text: str, literal: str) -> bool:
+    """Whether a folded word stands in a text by itself, as it is spelled; signs may stand anywhere."""
+    folded, start = _spelled(text), -1
+    while (start := folded.find(literal, start + 1)) >= 0:
+        end = start + len(literal)
+        before, after = folded[max(start - 1, 0) : start], folded[end : end + 1]
+        if not (literal[0].isalnum() and before.isalnum()) and not (literal[-1].isalnum() and (after.isalnum() or after in _GLUED)):
+            return True
+    return False
+
+
+def _spelled(text: str) -> str:
+    return fold(text).replace(_AS_EMOJI, "")
+
+
+def _is_sounded(word: str) -> bool:
+    """Whether a word is a noise of several letters: laughter, held letters, neighbouring keys."""
+    return len(word) > 1 and word.isalpha()
+
+
+def _words(text: str) -> list[str]:
+    kept = [chunk for chunk in text.split() if chunk.lower() not in _emoticons()]
+    return [token.word for token in tokens(" ".join(kept))]
+
+
+@lru_cache(maxsize=4096)
+def _is_shape(word: str) -> bool:
+    """Whether a word is noise by its letters: laughter, one letter, neighbouring keys, consonants."""
+    if len(word) == 1:
+        return _LETTERS.match(word) is not None
+    letters = frozenset(word)
+    if any(len(word) >= least and letters <= syllable for syllable, least in _laughter()):
+        return True
+    return (len(letters) == 1 and len(word) > 2 and not word.isdigit() and _LETTERS.match(word) is not None) or _is_keys(word)
+
+
+def _is_keys(word: str) -> bool:
+    """Whether a word is neighbouring keys ("asdf", "qweqwe"), a long row of consonants, or a long word of the middle row."""
+    bare = word.rstrip(_DIGITS)
+    if len(bare) < _FROM_THE_END:
+        return False
+    if _LATIN.fullmatch(bare):
+        vowels = sum(letter in _VOWELS for letter in bare)
+        if len(bare) >= _CONSONANTS and not vowels and len(frozenset(bare)) > 2:
+            return True
+        if len(bare) >= _HOME and vowels * 5 <= len(bare) and frozenset("asdfghjkl").issuperset(bare):
+            return True
+    runs = _key_runs(bare)
+    if len(runs) == 1:
+        return len(bare) >= (_FROM_THE_END if any(row.startswith(bare) for row in _rows()) else _ELSEWHERE)
+    return bool(runs) and min(map(len, runs)) >= _PART
+
+
+def _key_runs(word: str) -> list[str]:
+    """A word as runs along the rows of a keyboard; none when a part of it is no run."""
+    runs: list[str] = []
+    at = 0
+    while at < len(word):
+        length = max((_along(row, word, at) for row in _rows()), default=0)
+        if length < 2:
+            return []
+        runs.append(word[at : at + length])
+        at += length
+    return runs
+
+
+def _along(row: str, word: str, start: int) -> int:
+    length = 1
+    for step in (1, -1):
+        at, size = row.find(word[start]), 1
+        if at < 0:
+            return 0
+        while start + size < len(word) and 0 <= at + step < len(row) and row[at + step] == word[start + size]:
+            at += step
+            size += 1
+        length = max(length, size)
+    return length
+
+
+@lru_cache(maxsize=1)
+def _lexicons() -> Sequence[_Lexicon]:
+    known = languages()
+    international = dict.fromkeys(frozenset(known["en"].phrases("filler")).difference(known["en"].phrases("only beside")), True)
+    return [_lexicon(language, {} if code == "en" else international) for code, language in known.items()]
+
+
+def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexicon:
+    filler = dict.fromkeys(language.phrases("beside"), False) | dict(more) | dict.fromkeys(language.phrases("filler"), True)
+    filler |= dict.fromkeys(language.phrases("test"), True)
+    # Words that mean something else in a language are filler there only beside others.
+    filler |= dict.fromkeys(language.phrases("only beside"), False)
+    squeezed = frozenset(_RUN.sub(r"\1", said[0]) for said, alone in filler.items() if alone and len(said) == 1 and len(said[0]) > 1)
+    return _Lexicon(filler, squeezed, max(map(len, filler)))
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> frozenset[str]:
+    """Every word of a phrase of filler, whatever the language: most texts have another one."""
+    return frozenset(word for lexicon in _lexicons() for said in lexicon.filler for word in said)
+
+
+@lru_cache(maxsize=1)
+def _beside() -> frozenset[str]:
+    return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _whole() -> Mapping[tuple[str, ...], bool]:
+    """Texts that are filler as a whole (True), or answers (False), whatever their words are beside others."""
+    known = languages().values()
+    alone = dict.fromkeys((said for language in known for said in language.phrases("filler alone")), True)
+    return alone | dict.fromkeys((said for language in known for said in language.phrases("answers")), False)
+
+
+@lru_cache(maxsize=1)
+def _answers() -> frozenset[str]:
+    """Single words that may stand beside filler."""
+    sections = ("beside", "only beside")
+    return frozenset(said[0] for code in languages().values() for name in sections for said in code.phrases(name) if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _tests() -> frozenset[str]:
+    return frozenset().union(*(language.words("test") for language in languages().values()))
+
+
+@lru_cache(maxsize=1)
+def _laughter() -> Sequence[tuple[frozenset[str], int]]:
+    """The letters of each kind of laughter, and how many of them it takes at least."""
+    return [
+        (frozenset(said[0]), len(said[0])) for language in languages().values() for said in language.phrases("laughter") if len(said) == 1
+    ]
+
+
+@lru_cache(maxsize=1)
+def _rows() -> Sequence[str]:
+    return [said[0] for language in languages().values() for said in language.phrases("keyboard")]
+
+
+@lru_cache(maxsize=1)
+def _emoticons() -> frozenset[str]:
+    return frozenset(" ".join(languages()["en"].sections["emoticons"]).lower().split())

@@ -1,0 +1,252 @@
+"""Requests to the memory itself: "remember that …", "please forget …", in fifteen languages, by their data files (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from agent_memory.foundation.text.languages.phrases import Joined, Language, Token, languages, tokens
+
+RequestKind = Literal["remember", "forget"]
+
+# What is longer is a text that somebody put in, and no request.
+_MOST_CHARS = 4000
+_HEAD_TOKENS, _TAIL_TOKENS = 40, 30
+_LEADS = 4
+_QUOTES = "\"“”«»„「『>‘'`|*"
+_EDGES = " \t\r\n,;:，、；：،-–—"
+_ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
+_MARKS = ("?", "？", "؟")
+_CALL = re.compile(r"[^,，、،.!?:;。！？]{1,24}(?:[,，、،] ?|! |！)")
+_CALL_TOKENS = 4
+_ANNOUNCING = frozenset(":：–—-")
+_SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
+_GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
+
+
+class MemoryRequest(NamedTuple):
+    """What is asked of the memory, and about what: in the words of who asks."""
+
+    kind: RequestKind
+    subject: str
+    about: bool = False
+    """Whether all that has to do with it is meant: "forget everything about Anna"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    language: Language
+    lead: re.Pattern[str] | None
+    trail: re.Pattern[str] | None
+    remember: re.Pattern[str] | None
+    remember_behind: re.Pattern[str] | None
+    remind: re.Pattern[str] | None
+    remind_behind: re.Pattern[str] | None
+    announced: re.Pattern[str] | None
+    none: re.Pattern[str] | None
+    forget: re.Pattern[str] | None
+    forget_behind: re.Pattern[str] | None
+    about: re.Pattern[str] | None
+    no_forgetting: re.Pattern[str] | None
+    no_forgetting_behind: re.Pattern[str] | None
+    told_before: re.Pattern[str] | None
+    kept: frozenset[str]
+    endings: frozenset[str]
+    told: frozenset[str]
+    everything: re.Pattern[str] | None
+    everything_about: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, language: Language) -> _Requests:
+        ahead, behind = language.openings, language.suffix_pattern
+        return cls(
+            language,
+            ahead("lead"),
+            language.closings("trail"),
+            language.pattern("remember"),
+            behind("remember"),
+            language.pattern("remind"),
+            behind("remind"),
+            ahead("announced"),
+            language.pattern("no request"),
+            language.pattern("forget"),
+            behind("forget"),
+            ahead("about"),
+            language.pattern("no forgetting"),
+            behind("no forgetting"),
+            ahead("told before"),
+            language.words("kept"),
+            language.words("endings") if language.blankless else frozenset(),
+            frozenset(language.sections.get("told with accent", ())),
+            language.anywhere("all"),
+            language.closings("all about"),
+        )
+
+    def read(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
+        """The request in a text whose tokens are known."""
+        head = said[:_HEAD_TOKENS]
+        if self.told and text[head[0].start : head[0].end].lower() in self.told:
+            return None
+        joined = self.language.join(head)
+        for at in self._beginnings(joined):
+            rest = joined.text[at:]
+            if (subject := self._announced(text, said, joined, at)) is not None:
+                return MemoryRequest("remember", subject)
+            if self.none is not None and self.none.match(rest):
+                return None
+            if self.remember is not None and (m := self.remember.match(rest)):
+                return self._remembered(text, said, joined, at + m.end(), polite=at > 0)
+            if self.remind is not None and self.remind.match(rest):
+                return MemoryRequest("remember", text.strip())
+            if self.forget is not None and (m := self.forget.match(rest)):
+                if self.no_forgetting is not None and self.no_forgetting.match(rest):
+                    return None
+                if m.lastindex is None:
+                    return self._forgotten(text, said, joined, self._kept_from(said, joined, at + m.end()), polite=at > 0)
+                start, stop = m.span(m.lastindex)
+                inner = said[: sum(end <= at + stop for end in joined.ends)]
+                return self._forgotten(text, inner, joined, at + start, polite=True)
+        return self._read_behind(text, said)
+
+    def _beginnings(self, joined: Joined) -> list[int]:
+        """Where a request may begin: at once, or behind polite words."""
+        places = [0]
+        while self.lead is not None and len(places) <= _LEADS and (m := self.lead.match(joined.text, places[-1])) and m.end() > places[-1]:
+            places.append(m.end())
+        return places
+
+    def _kept_from(self, said: Sequence[Token], joined: Joined, end: int) -> int:
+        """Where what is asked for begins behind a phrase, whose last word may belong to it."""
+        count = sum(stop <= end for stop in joined.ends)
+        return joined.ends[count - 2] if count > 1 and said[count - 1].word in self.kept else end
+
+    def _announced(self, text: str, said: Sequence[Token], joined: Joined, at: int) -> str | None:
+        """What stands behind a word that announces it and a colon, in whatever language: "Remember: ich bin Linkshänder"."""
+        m = None if self.announced is None else self.announced.match(joined.text, at)
+        count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
+        if not 0 < count < len(said) or text[said[count - 1].end : said[count].start].strip() not in _ANNOUNCING:
+            return None
+        return text[said[count].start :].strip(_EDGES)
+
+    def _remembered(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
+        if text.rstrip().endswith(_MARKS) and not polite:
+            return None
+        end = self._kept_from(said, joined, end)
+        count = sum(stop <= end for stop in joined.ends)
+        subject = text[said[count].start :].strip(_EDGES) if count < len(said) else ""
+        bare = subject.rstrip("?？؟ ")
+        for ending in self.endings if polite else ():
+            bare = bare.removesuffix(ending)
+        return MemoryRequest("remember", bare) if bare else None
+
+    def _forgotten(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
+        """A request to forget what the tokens say behind a place of their joined text, or what is about it."""
+        if text.rstrip().endswith(_MARKS) and not polite:
+            return None
+        demonstrative = end
+        for _ in range(_LEADS):
+            m = None if self.about is None else self.about.match(joined.text, end)
+            if m is None or m.end() == end:
+                break
+            end = m.end()
+        subject = self._bare(_from(text, said, joined, end)) or self._bare(_from(text, said, joined, demonstrative))
+        # What goes on says something else: "Forget the marathon, I want to swim".
+        return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
+
+    def _to_forget(self, text: str, subject: str) -> MemoryRequest:
+        """A request to forget a subject, or all about it: what asks for all stands behind the subject, or in the words around it."""
+        thing = self._cut(subject, self.everything_about)
+        if thing != subject:
+            return MemoryRequest("forget", thing, about=True)
+        around = tokens(" ".join(text.rpartition(subject)[::2]))
+        asks_for_all = self.everything is not None and self.everything.search(self.language.join(around).text) is not None
+        return MemoryRequest("forget", subject, about=asks_for_all)
+
+    def _read_behind(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
+        """Requests of languages whose verb comes last."""
+        if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
+            return None
+        tail = said[-_TAIL_TOKENS:]
+        joined = self.language.join(tail)
+        if _SENTENCE_END.search(text.rstrip(_ENDS + "?？")):
+            return None  # something was told before it
+        if self.no_forgetting_behind is not None and self.no_forgetting_behind.search(joined.text):
+            return None
+        kinds: list[tuple[RequestKind, re.Pattern[str] | None]] = [("forget", self.forget_behind), ("remember", self.remember_behind)]
+        if self.remind_behind is not None and self.remind_behind.search(joined.text):
+            return MemoryRequest("remember", text.strip())
+        whole = self.language.join(said[:_HEAD_TOKENS]).text
+        if any(pattern is not None and pattern.match(whole) for pattern in (self.none, self.no_forgetting)):
+            return None
+        told = self.told_before is not None and self.told_before.match(whole) is not None
+        for kind, pattern in kinds:
+            m = None if pattern is None or (told and kind == "forget") else pattern.search(joined.text)
+            if m is None or text.rstrip().endswith(_MARKS):
+                continue
+            count = len(said) - len(tail) + sum(end <= m.start() for end in joined.ends)
+            subject = self._without_lead(text, said[:count]).strip(_EDGES)
+            if subject:
+                return self._to_forget(text, subject) if kind == "forget" else MemoryRequest(kind, subject)
+        return None
+
+    def _without_lead(self, text: str, said: Sequence[Token]) -> str:
+        """What tokens say behind polite words; these themselves where they say nothing else."""
+        joined = self.language.join(said)
+        start = self._beginnings(joined)[-1]
+        return _from(text, said, joined, start) or _from(text, said, joined, 0)
+
+    def _bare(self, subject: str) -> str:
+        """A subject without politeness and marks behind it."""
+        return self._cut(subject.strip(_ENDS), self.trail)
+
+    def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
+        """A subject without what closes it; the subject itself where it is nothing else."""
+        said = tokens(subject)
+        joined = self.language.join(said)
+        m = None if closing is None else closing.search(joined.text)
+        if m is None:
+            return subject
+        count = sum(end <= m.start() for end in joined.ends)
+        return subject[: said[count - 1].end].strip(_ENDS) if count else subject
+
+
+def _from(text: str, said: Sequence[Token], joined: Joined, end: int) -> str:
+    """What of a text stands behind a place of its joined tokens."""
+    count = sum(stop <= end for stop in joined.ends)
+    return text[said[count].start : said[-1].end].strip(_EDGES) if count < len(said) else ""
+
+
+@lru_cache(maxsize=1)
+def _all() -> Sequence[_Requests]:
+    return [_Requests.of(language) for language in languages().values()]
+
+
+@lru_cache(maxsize=256)
+def memory_request(text: str) -> MemoryRequest | None:
+    """The request to the memory that a whole text is, or None: "Remember that I'm vegan" asks to remember "I'm vegan".
+
+    What is quoted, or stands in the middle of what is told, is none. A reminder ("Don't forget that …") is to be remembered.
+    """
+    bare = text.strip()
+    if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
+        return None
+    return _read(bare) or _read_behind_call(bare)
+
+
+def _read(text: str) -> MemoryRequest | None:
+    """The request that a text begins or ends as, in whatever language."""
+    said = tokens(text)
+    if not said:
+        return None
+    requests = [request for language in _all() if (request := language.read(text, said)) is not None]
+    # Languages share verbs ("note"): the one whose phrases leave the least is the text's.
+    return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
+
+
+def _read_behind_call(text: str) -> MemoryRequest | None:
+    """The request behind a few words and a comma, whoever or whatever they call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
+    call = _CALL.match(text)
+    return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])

@@ -1,0 +1,13 @@
+"""Compiling ahead what the phrases of all languages are looked for with."""
+
+from __future__ import annotations
+
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory.foundation.text.languages.questions import is_about_everything, is_bare_question
+
+
+def compile_phrases() -> None:
+    """Compile all patterns, which takes half a second; without this, the first request that needs them holds the event loop for as long."""
+    for read in (is_filler, memory_request, is_bare_question, is_about_everything):
+        read("What do you know about me, and did I tell you that I moved to Rome?")

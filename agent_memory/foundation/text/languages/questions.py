@@ -1,0 +1,297 @@
+"""What a text asks: bare questions, and questions about everything that is remembered; fifteen languages, by their data files (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.foundation.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
+
+# What asks stands within so many characters.
+_BEGINNING = 256
+# Longer texts tell something.
+_MOST_CHARS = 600
+_MOST_QUERY_CHARS = 200
+_MOST_ASKED_CHARS = 8_000
+_SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
+_MARK = re.compile("[?？؟]")
+# Who ends a sentence with one of these takes care of marks: without a question mark it states, whatever it begins with.
+_STOPS = frozenset(".!。！｡।")
+_CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
+_QUOTES = "\"'“”«»„「『‘"
+# A question without a mark is short.
+_UNMARKED_TOKENS = 14
+_UNMARKED_CHARACTERS = 24
+# So short a question is understood without its accents.
+_UNACCENTED_TOKENS = 3
+_LEADS = 4
+_EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
+# Whatever somebody calls it to tell what is known of them, it takes few words: "Spill everything you know about me".
+_MOST_TOKENS_AHEAD = 5
+"""Sections of what asks for all that is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """How a language asks."""
+
+    language: Language
+    interrogatives: frozenset[str]
+    openers: frozenset[str]
+    endings: tuple[str, ...]
+    subjects: frozenset[str]
+    plain: re.Pattern[str] | None
+    before: re.Pattern[str] | None
+    stated: re.Pattern[str] | None
+    with_accent: frozenset[str]
+    no_question: frozenset[str]
+
+    def opens(self, said: Sequence[Token]) -> bool:
+        """Whether a clause begins as a question does."""
+        return self._begins(said, self.interrogatives) or self._begins(said, self.openers)
+
+    def states(self, said: Sequence[Token]) -> bool:
+        """Whether a clause begins as a statement does."""
+        return self._begins(said, self.subjects)
+
+    def asks(self, said: Sequence[Token]) -> bool:
+        """Whether a clause has a word that asks, wherever it stands."""
+        if self.language.blankless:
+            whole = self.language.join(said).text
+            return any(word in whole for word in self.interrogatives) or whole.endswith(self.endings)
+        return any(token.word in self.interrogatives for token in said) or self.ends(said)
+
+    def ends(self, said: Sequence[Token]) -> bool:
+        """Whether a clause ends as only a question does."""
+        if not self.endings or not said:
+            return False
+        whole = self.language.join(said).text.strip()
+        return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
+
+    def lacks_accent(self, said: Sequence[Token], sentence: str) -> bool:
+        """Whether a longer clause begins with a word that asks only with an accent: "Cuando llueve me quedo en casa"."""
+        first = said[0]
+        return len(said) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
+
+    def is_plain(self, said: Sequence[Token]) -> bool:
+        """Whether a sentence without a mark is a question all the same."""
+        whole = self.language.join(said).text
+        if self.language.blankless and self.asks(said) and not any(word in whole for word in self.no_question):
+            return True
+        return self.ends(said) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
+
+    def _starts(self, whole: str) -> Iterator[int]:
+        """Where the question of a joined sentence may begin: "so", "ok and" and the like come before it."""
+        yield 0
+        start = 0
+        for _ in range(_LEADS):
+            lead = None if self.before is None else self.before.match(whole, start)
+            if lead is None:
+                return
+            yield (start := lead.end())
+
+    def _begins(self, said: Sequence[Token], words: frozenset[str]) -> bool:
+        if self.language.blankless:
+            return self.language.join(said[:6]).text.startswith(tuple(words))
+        return any(" ".join(token.word for token in said[:length]) in words for length in (1, 2, 3))
+
+
+@lru_cache(maxsize=1)
+def _forms() -> Sequence[_Forms]:
+    return [
+        _Forms(
+            language,
+            language.words("questions"),
+            language.words("openers"),
+            tuple(language.words("endings")),
+            language.words("subjects"),
+            language.pattern("plain questions"),
+            language.openings("before questions"),
+            language.pattern("plain statements"),
+            language.words("asked with accent"),
+            language.words("no question"),
+        )
+        for language in languages().values()
+    ]
+
+
+def is_bare_question(text: str) -> bool:
+    """Whether all that a text says is questions: "Where do I live?", "我住在哪里？", but not "I moved to Rome, did you know?"."""
+    if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
+        return False
+    sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
+    said = [sentence for sentence in sentences if not is_filler(sentence)]
+    parts = [(sentence, _clauses(sentence)) for sentence in said]
+    return bool(parts) and any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms())
+
+
+def _clauses(sentence: str) -> list[list[Token]]:
+    return [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+
+
+def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]) -> bool:
+    if not clauses:
+        return True
+    if len(clauses) > 1 and len(clauses[0]) == 1 and not form.language.blankless and form.opens(clauses[1]):
+        clauses = clauses[1:]  # whoever is spoken to
+    first, rest = clauses[0], clauses[1:]
+    if _MARK.search(sentence) is None:
+        if sentence[-1] in _STOPS:
+            return False
+        most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
+        return not rest and len(first) <= most and form.is_plain(first) and not form.lacks_accent(first, sentence) and not _is_stated(first)
+    if rest:
+        return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
+    return form.opens(first) or form.asks(first)
+
+
+def _is_stated(said: Sequence[Token]) -> bool:
+    """Whether a sentence without a mark is a statement of some language that begins as a question does: "What I like most is tea"."""
+    return any(form.stated is not None and form.stated.match(form.language.join(said).text) is not None for form in _forms())
+
+
+def without_interrogatives(text: str) -> str:
+    """A text that begins as a question without the words that ask: "meine Bank ist" of "wo meine Bank ist", "我的银行在" of "…哪里".
+
+    Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
+    stop words anyway.
+    """
+    spoken, foreign = language_of(text), is_in_other_script(text)
+    for form in _forms():
+        if form.language.blankless:
+            for word in sorted(form.interrogatives, key=len, reverse=True) if foreign else ():
+                text = text.replace(word, "")
+        elif LANGUAGE_CODES.get(form.language.code) == spoken or foreign:
+            said = tokens(text[:_BEGINNING])
+            length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
+            text = text[said[length].start :] if length else text
+    return text
+
+
+def is_about_everything(query: str) -> bool:
+    """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
+    if len(query) > _MOST_QUERY_CHARS:
+        return False
+    written = ascii_words(query) if query.isascii() else None
+    others = () if written is None else set(written) - ascii_vocabulary(*_EVERYTHING)
+    if len(others) > _MOST_TOKENS_AHEAD:
+        return False
+    said = tokens(query) if written is None or not others else ()
+    words = frozenset(written) if written is not None else frozenset([token.word for token in said])
+    # To match the phrases takes thirty times as long as to see that a language's words are not there.
+    naming = [form for form in _everything() if form.may_name_what_is_known(words, ascii_only=written is not None)]
+    if naming:
+        said = said or tokens(query)
+        if any(form.names_what_is_known(said) for form in naming):
+            return True
+    return bool(said) and not others and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
+
+
+def asks_for_questions(query: str) -> bool:
+    """Whether a query is after what was asked ("what did I ask you about the boat?"), by the words of `[asked]` in the languages' files."""
+    words, characters = _asked()
+    if query.isascii():
+        return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
+    said = [token.word for token in tokens(query[:_MOST_ASKED_CHARS])]
+    return not words.isdisjoint(said) or characters.search("".join(said)) is not None
+
+
+@lru_cache(maxsize=1)
+def _asked() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Words, and the words of languages without blanks."""
+    words, characters = set[str](), set[str]()
+    for language in languages().values():
+        (characters if language.blankless else words).update(language.words("asked"))
+    return frozenset(words), re.compile("|".join(map(re.escape, sorted(characters))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    language: Language
+    pattern: re.Pattern[str]
+    leads: re.Pattern[str] | None
+    trails: re.Pattern[str] | None
+    words: frozenset[str]
+    about_me: re.Pattern[str] | None
+    keeps: re.Pattern[str] | None
+    known: re.Pattern[str] | None
+    known_words: frozenset[str]
+    """Words of the phrases of `known`."""
+    least: int
+    """So many of these words are in each of the phrases."""
+
+    def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
+        """Whether a text of these words may hold such a phrase."""
+        if self.language.blankless:
+            return not ascii_only
+        return len(self.known_words & words) >= self.least
+
+    def names_what_is_known(self, said: Sequence[Token]) -> bool:
+        """Whether tokens name what is known of who asks ("… you know about me") behind a few words, and nothing else after it."""
+        joined = self.language.join(said)
+        m = None if self.known is None else self.known.search(joined.text)
+        if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
+            return False
+        behind = said[sum(end <= m.end() for end in joined.ends) :]
+        return self.words.issuperset(token.word for token in behind)
+
+    def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
+        """Whether tokens are words of such questions alone, among them who asks and that something is known: phrases in other orders."""
+        if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in said):
+            return False
+        text = self.language.join(said).text
+        return self.about_me.search(text) is not None and self.keeps.search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _everything() -> Sequence[_Everything]:
+    return [
+        _Everything(
+            language,
+            pattern,
+            language.openings("lead"),
+            language.closings("trail"),
+            language.vocabulary(*_EVERYTHING),
+            language.anywhere("about me"),
+            language.anywhere("keeps"),
+            language.anywhere("known of me"),
+            language.vocabulary("known of me"),
+            language.least_words("known of me"),
+        )
+        for language in languages().values()
+        if (pattern := language.pattern("everything")) is not None
+    ]
+
+
+def _whole(form: _Everything, said: Sequence[Token]) -> bool:
+    """Whether joined tokens are such a question, politeness before and behind it aside."""
+    joined: Joined = form.language.join(said)
+    text = joined.text
+    for _ in range(_LEADS):
+        if form.pattern.match(text):
+            return True
+        shorter = _without(form.trails, text, at_end=True)
+        if shorter != text and form.pattern.match(shorter):
+            return True
+        text = _without(form.leads, text)
+        if not text:
+            return False
+    return False
+
+
+def _without(pattern: re.Pattern[str] | None, text: str, *, at_end: bool = False) -> str:
+    """A text without what a pattern finds at one end of it; "" when nothing changes at the beginning."""
+    if at_end:
+        changed = text
+        for _ in range(_LEADS):
+            m = None if pattern is None else pattern.search(changed)
+            if m is None:
+                break
+            changed = changed[: m.start()]
+        return changed
+    m = None if pattern is None else pattern.match(text)
+    return "" if m is None else text[m.end() :]

@@ -1,0 +1,270 @@
+"""Text analysis for keyword search, pure: what a text's index terms are, and which of them a query asks for.
+
+RediSearch sees only the terms made here, in a field without stemming: its own tokenizer splits e-mail addresses and its stemmer and stop
+words cannot be told per query. A term is lower-case ASCII; anything else (accents apart, which are folded) is spelled in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from string import ascii_letters, digits
+
+import Stemmer
+
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
+from agent_memory.foundation.text.stemming.unicode_forms import normalized
+
+# Underscores alone are no word: a query cannot ask for them. A run of them is looked at once, where it begins.
+_WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
+# A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
+_INNER = re.compile(rf"[^\w\s'’{MARKS}]")
+# The same for ASCII.
+_WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
+_APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
+_QUOTED = re.compile(r'"([^"]*)"')
+EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
+# Accents, and the vowel signs of Arabic and Hebrew, which most leave out.
+_COMBINING = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]")
+# Chinese, Japanese and Korean; Thai, Lao, Burmese and Khmer.
+_BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0002fa1f\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+# Vowel signs belong to the letter before them.
+_CHARACTER = re.compile(f"[^{VOWEL_SIGNS}][{VOWEL_SIGNS}]*+|[{VOWEL_SIGNS}]++")
+_CJK = re.compile(f"[{_BLANKLESS}]")
+_RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
+_MAX_TERM = 48
+_MAX_TERMS = 4096
+# Longer chunks, such as a line of Chinese, do not come again.
+_KNOWN_CHUNK = 24
+_MOST_CHUNKS = 32768
+# What is longer is no memory of a caller's, and remembering a few of them would take much memory.
+_KNOWN_TEXT = 65536
+
+_STOP = """
+a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
+if in into is it its just me my no nor not of on or our ours she should so some such than that the their theirs them then there these
+they this those to too us very was we were what when where which while who whom whose why will with would you your yours s t d ll m re
+ve don didn doesn isn wasn aren won couldn shouldn wouldn hasn haven hadn weren
+"""
+STOP_WORDS = frozenset(_STOP.split())
+
+_SMALL_TALK = """
+hi hello hey heya yo hiya morning evening afternoon night good great ok okay k kk sure yes yeah yep yup nope nah thanks thank thx ty
+cheers welcome bye goodbye cya later see talk soon lol haha hahaha lmao wow oh ah um uh hm hmm cool nice awesome right well alright fine
+please sorry congrats congratulations got gotcha ya np problem worries take care day today really indeed absolutely exactly totally
+definitely happy glad love amazing wonderful perfect sounds everyone all guys friend dear u
+lot lots much many so very bit
+"""
+_FILLERS = frozenset(_SMALL_TALK.split())
+
+_stemmer = Stemmer.Stemmer("english", 20000)
+
+
+def fold(text: str) -> str:
+    """Case-folded text with the accents of alphabetic scripts removed ("Café" and "cafe" are one word), without control characters."""
+    text = plain_text(text)
+    if text.isascii():
+        return text.lower()
+    decomposed = _COMBINING.sub("", normalized("NFKD", text).casefold())
+    return normalized("NFC", decomposed)
+
+
+def chunks(text: str) -> Sequence[str]:
+    """What stands between the blanks of a folded text. Who writes a memory asks for it more than once."""
+    return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
+
+
+@lru_cache(maxsize=64)
+def _known_chunks(text: str) -> Sequence[str]:
+    return fold(text).split()
+
+
+@lru_cache(maxsize=65536)
+def _term(word: str) -> str:
+    """The index term of one folded word."""
+    if word.isascii():
+        stem = _stemmer.stemWord(word)
+        return stem if len(stem) <= _MAX_TERM else "xl" + blake2b(stem.encode(), digest_size=10).hexdigest()
+    encoded = "u" + word.encode().hex()
+    return encoded if len(encoded) <= _MAX_TERM else "ul" + blake2b(word.encode(), digest_size=10).hexdigest()
+
+
+def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
+    """A word as it is; of a run in a script that writes no blanks, its characters and their pairs."""
+    if word.isascii() or not _CJK.search(word):
+        return (word,)
+    pieces: list[str] = []
+    for run in _RUNS.findall(word):
+        if _CJK.match(run):
+            characters = _CHARACTER.findall(run)
+            pieces += characters
+            if pairs:
+                pieces += map("".join, pairwise(characters))
+        else:
+            pieces.append(run)
+    return pieces
+
+
+def is_blankless(word: str) -> bool:
+    """Whether a word has characters of a script that writes no blanks, which are terms of their own beside their pairs."""
+    return not word.isascii() and _CJK.search(word) is not None
+
+
+def words(text: str) -> list[str]:
+    """The folded words of a text in order, stop words included."""
+    return _WORD.findall(fold(text))
+
+
+def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
+    """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
+    bare = chunk.strip(EDGES)
+    if chunk.isascii():
+        # Letters and digits alone are one word, and found as that.
+        if bare.isalnum():
+            return () if bare in STOP_WORDS else (_stemmed(bare),), None
+        # As `_WORD` finds them, without a pattern: of chunks with numbers in them hardly any comes again.
+        words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
+        found = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
+        inner = not _WITHIN_WORDS.issuperset(bare)
+    else:
+        words = _WORD.findall(chunk)
+        found = tuple([_term(piece) for word in words if word not in STOP_WORDS for piece in _pieces(word)])
+        inner = _INNER.search(bare) is not None
+    return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if words and inner and len(bare) > 1 else None
+
+
+def _stemmed(word: str) -> str:
+    """As `_term`, for ASCII; numbers have no stem, and hardly any of them comes again."""
+    return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
+
+
+class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
+    """`_chunk_terms` of the chunks that come again."""
+
+    def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
+        found = _chunk_terms(chunk)
+        if len(chunk) <= _KNOWN_CHUNK:
+            if len(self) >= _MOST_CHUNKS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_terms_of_chunk = _Chunks().__getitem__
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of a text in order, with repetitions and without stop words; at most 4,096.
+
+    Those of whole chunks, and the stems of other languages than English that are not among them, come last.
+    """
+    found: list[str] = []
+    wholes: list[str] = []
+    for some, whole in map(_terms_of_chunk, chunks(text)):
+        found += some
+        if whole is not None:
+            wholes.append(whole)
+    found += wholes
+    if stems := foreign_stems(text):
+        known = frozenset(found)
+        found += dict.fromkeys(term for stem in stems for term in map(_term, _WORD.findall(fold(stem))) if term not in known)
+    return found[:_MAX_TERMS]
+
+
+def query_terms(text: str, limit: int = 256) -> list[str]:
+    """The different index terms that a query asks for, in order; empty for stop words and punctuation alone.
+
+    Of a query with more than `limit` the last: what is asked stands at the end of a long message.
+    """
+    return list(_query_terms(text))[-limit:]
+
+
+@lru_cache(maxsize=512)
+def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
+    """What each of a query's different words begins with in whatever form it is written, as it is spelled in the query and without accents;
+    in lower case and UTF-8. For a quick look at texts whose terms nobody has made: most that do not hold them need not be read."""
+    found: dict[str, Sequence[bytes]] = {}
+    for word in _WORD.finditer(text.lower()):
+        spelled, folded = word[0], fold(word[0])
+        for piece in _pieces(folded) if folded not in STOP_WORDS else ():
+            begins = piece
+            if piece.isascii() and not piece.isdigit():
+                stem = _stemmer.stemWord(piece)
+                # The end of a stem may be another one than the word has: "hope" of "hoping", "happi" of "happy".
+                begins = stem[: max(len(stem) - 2, 3)]
+            also = {begins} if piece != folded or spelled == folded else {begins, spelled[: len(begins)]}
+            found.setdefault(begins, tuple(one.encode() for one in also))
+        if len(found) >= limit:
+            break
+    return list(found.values())[:limit]
+
+
+# The embeddings of queries that come again are remembered, too.
+_KNOWN_QUERIES = 512
+
+
+@lru_cache(maxsize=_KNOWN_QUERIES)
+def _query_terms(text: str) -> Sequence[str]:
+    """A query is asked for its terms several times on its way. The frequent words of another language than English are none, where it has
+    others: texts are indexed with them, as a language may be recognized wrongly."""
+    wanted = tuple(dict.fromkeys(terms(text)))
+    language = language_of(text)
+    if language is None:
+        return wanted
+    frequent = _frequent_terms(language)
+    return tuple(term for term in wanted if term not in frequent) or wanted
+
+
+@lru_cache(maxsize=16)
+def _frequent_terms(language: str) -> frozenset[str]:
+    return frozenset(term for word in frequent_words(language) for term in terms(word))
+
+
+def phrases(text: str, limit: int = 8) -> list[str]:
+    """What a query holds between double quotes, as clauses on the index terms: these words in a row, stop words aside.
+
+    Scripts that write no blanks are indexed by characters and pairs, which do not stand in a row: there all of them must be in the text.
+    """
+    found: list[str] = []
+    for quoted in _QUOTED.findall(fold(text)):
+        kept = [word for word in _WORD.findall(quoted) if word not in STOP_WORDS]
+        row = " ".join(_term(piece) for word in kept for piece in _pieces(word))
+        if row:
+            found.append(f"({row})" if _CJK.search(quoted) else f'"{row}"')
+    return list(dict.fromkeys(found))[:limit]
+
+
+def loose_terms(text: str, limit: int = 64) -> list[str]:
+    """The different index terms of a query outside its quoted phrases."""
+    return query_terms(_QUOTED.sub(" ", text), limit)
+
+
+def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the beginning, the end and the term of each word of a text."""
+    for match in _WORD.finditer(text):
+        yield match.start(), match.end(), _term(fold(match[0]))
+
+
+def index_terms_of_name(name: str) -> list[str]:
+    """Return the term of each word of a name, as `words_with_places` gives them."""
+    return [_term(fold(word)) for word in _WORD.findall(name)]
+
+
+def carries_information(text: str) -> bool:
+    """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
+    return bool(content_of(text))
+
+
+def content_of(text: str) -> list[str]:
+    """The words of a text in order, without stop words and those of greeting, thanks, agreement or laughter."""
+    return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
+
+
+def stems(text: str) -> list[str]:
+    """The stems of a text's words in order, without stop words; scripts that write no blanks are told by single characters."""
+    kept = (word for word in words(text) if word not in STOP_WORDS)
+    return [_term(piece) for word in kept for piece in _pieces(word, pairs=False)]

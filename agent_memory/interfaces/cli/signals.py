@@ -1,0 +1,66 @@
+"""What SIGINT and SIGTERM mean: the first asks for an orderly end, a second Ctrl-C quits at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+
+import uvloop
+
+from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
+
+_INTERRUPTED = 130
+
+
+class Shutdown:
+    """Tells the parts of a process when to end."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.at_once = False
+        """Somebody at a terminal waits for the end: nobody who asks now is to be sent elsewhere first."""
+        self._starting: asyncio.Task[object] | None = asyncio.current_task()
+
+    def install(self) -> None:
+        """Takes over the signals of the running loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def started(self) -> None:
+        """From here on a signal no longer cuts the start short; the caller waits for `requested`."""
+        self._starting = None
+
+    def _on_signal(self, number: int) -> None:
+        if not self.requested.is_set():
+            self.at_once = number == signal.SIGINT
+            self.requested.set()
+            if self._starting is not None:
+                self._starting.cancel()
+        elif number == signal.SIGINT:
+            # Supervisors repeat SIGTERM, people repeat Ctrl-C. The embedded Redis ends with us by itself.
+            print("agent-memory: stopped at once", file=sys.stderr, flush=True)
+            os._exit(_INTERRUPTED)
+
+
+def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
+    """Runs `main` on a uvloop of its own in this thread. A signal during its start cancels it, which is an orderly end."""
+
+    async def guarded() -> None:
+        shutdown = Shutdown()
+        shutdown.install()
+        try:
+            await main(shutdown)
+        except asyncio.CancelledError:
+            if not shutdown.requested.is_set():
+                raise
+        except StartupError:
+            raise
+        except AgentMemoryError as error:  # e.g. Redis went away while we were opening it
+            raise StartupError(error.message) from error
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(guarded())

@@ -1,0 +1,30 @@
+"""Errors as compatible APIs answer them: one line of text, and a status."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, NotSupported, TooMany, Unavailable
+
+_MOST_TEXT = 400
+
+
+def bad_input(error: ValidationError) -> BadInput:
+    """The first problem of a body that does not fit, as an error that names its field."""
+    problem = error.errors(include_input=False, include_url=False)[0]
+    return BadInput(problem["msg"], field=".".join(map(str, problem["loc"])) or "body")
+
+
+def error_line(error: AgentMemoryError) -> str:
+    """What an error says, with its field, in one line of at most 400 characters."""
+    if isinstance(error, NotSupported):
+        text = f"{error.message} is not supported by this server"
+    else:
+        text = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
+    return text[:_MOST_TEXT].encode("utf-8", "replace").decode()
+
+
+def error_status(error: AgentMemoryError) -> tuple[int, dict[str, str] | None]:
+    """The status of an answer, 400 for what does not fit, and its headers."""
+    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable | TooMany | ErasureUnderWay) else None
+    return (400 if error.status == 422 else error.status), headers

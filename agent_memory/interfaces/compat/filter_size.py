@@ -1,0 +1,28 @@
+"""How large filters of a compatible API may be, checked before they are read."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.bounds import check_values
+
+_MOST_OBJECTS = 1_000
+
+
+def check_filter_size(filters: object) -> None:
+    """Refuse filters of so many objects that they cannot be one condition of ours. Raises BadInput."""
+    if isinstance(filters, str):
+        check_values(filters.encode(), field="filters")
+        return
+    left: list[Any] = [filters]
+    objects = 0
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            objects += 1
+            left.extend(cast("dict[str, Any]", node).values())
+        elif isinstance(node, list):
+            left.extend(cast("list[Any]", node))
+        if objects > _MOST_OBJECTS:
+            raise BadInput("must have at most 8 levels and 64 conditions: simplify it", field="filters")

@@ -1,0 +1,202 @@
+"""Mem0's filters as our conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.interfaces.compat.mem0.requests import APP, NAMED, text_id
+from agent_memory_client.models import Condition
+
+MAX_DEPTH = 8
+ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
+_TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
+_PARTS = frozenset({"contains", "icontains"})
+_BOUNDS = {"gt", "gte", "lt", "lte"}
+METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "nin": "none", **{name: name for name in _BOUNDS}}
+METADATA_KEY = "metadata."
+_NOT_DONE_HERE = {"text", "feedback", "feedback_reason"}
+_JOINS = {"and": "and", "or": "or", "not": "not"}
+_NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
+
+
+def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
+    """What every list and search is narrowed to. With a model that `extracts`, facts; without, what was said stands for them.
+
+    What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
+    """
+    selection: dict[str, Any] = {"namespace": {"eq": namespace}}
+    if extracts:
+        selection["memory_type"] = {"ne": "message"}
+    else:
+        selection["filter"] = _NO_ANSWER
+    return selection
+
+
+def condition_of(filters: object) -> Condition | None:
+    """The condition that Mem0's filters mean: `AND`, `OR` and `NOT` around fields, all fields of an object together; None for none.
+
+    Raises BadInput for what is no filter, NotSupported for a field or operator that we do not have.
+    """
+    joined = _joined(filters, 0)
+    if joined is None:
+        return None
+    try:
+        return Condition.model_validate(joined)
+    except ValidationError as error:
+        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+
+
+def categories_in_part(filters: object) -> bool:
+    """Whether filters ask for categories by a part of their names."""
+    if isinstance(filters, Mapping):
+        asked = filters.get("categories")
+        return (isinstance(asked, Mapping) and not _PARTS.isdisjoint(asked)) or any(map(categories_in_part, filters.values()))
+    return isinstance(filters, list) and any(map(categories_in_part, filters))
+
+
+def whole_categories(filters: Any, names: Sequence[str]) -> Any:
+    """Filters that name, of the categories that there are, all that have the part which is asked for; `icontains` whatever the case."""
+    if isinstance(filters, list):
+        return [whole_categories(part, names) for part in filters]
+    if not isinstance(filters, Mapping):
+        return filters
+    asked = filters.get("categories")
+    spelt = {key: whole_categories(value, names) for key, value in filters.items()}
+    if isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("contains"), str):
+        spelt["categories"] = {"in": [part, *(name for name in names if part in name and name != part)]}
+    elif isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("icontains"), str):
+        spelt["categories"] = {"in": [part, *(name for name in names if part.lower() in name.lower() and name != part)]}
+    return spelt
+
+
+def only_entities(filters: object) -> dict[str, str] | None:
+    """The user, agent, run and app that filters name, at their top or in an `AND` there; None when they say anything else."""
+    if not isinstance(filters, Mapping):
+        return None
+    joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
+    named: dict[str, str] = {}
+    for part in joined if isinstance(joined, list) else [None]:
+        if not isinstance(part, Mapping):
+            return None
+        for name, value in part.items():
+            text = text_id(value)
+            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(text, str):
+                return None
+            named[name] = text
+    return named
+
+
+def _joined(filters: object, depth: int) -> dict[str, Any] | None:
+    if filters is None or filters == {}:
+        return None
+    if not isinstance(filters, Mapping) or depth > MAX_DEPTH:
+        raise BadInput(f"must be an object of at most {MAX_DEPTH} levels", field="filters")
+    parts: list[dict[str, Any]] = []
+    for key, value in filters.items():
+        name = str(key)
+        join = _JOINS.get(name.lower())
+        part = _field(name, value) if join is None else _operands(join, value, depth)
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else {"and": parts}
+
+
+def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
+    operands = value if isinstance(value, list) else [value]
+    if not operands:
+        raise BadInput("must have a condition", field=f"filters.{join.upper()}")
+    joined = [_joined(operand, depth + 1) for operand in operands]
+    parts = [part for part in joined if part is not None]
+    if len(parts) < len(joined):
+        # What holds for everything ("*") decides an OR, adds nothing to an AND, and leaves nothing of a NOT.
+        if join == "not":
+            raise NotSupported("filters.NOT: everything")
+        if join == "or":
+            return None
+    if not parts:
+        return None
+    if join == "not":
+        # Nothing of what it lists may hold.
+        return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
+    return parts[0] if len(parts) == 1 else {join: parts}
+
+
+def _field(name: str, value: object) -> dict[str, Any] | None:
+    if value is None:
+        raise NotSupported(f"filters.{name}: null")
+    if name in ENTITIES and value == "*":
+        # Our index knows what has no user; of agents and runs the memory says it.
+        return {"user_id": {"exists": True}} if name == "user_id" else {"metadata": {NAMED: {"eq": name}}}
+    if name in ENTITIES:
+        return _tag(ENTITIES[name], name, value)
+    if name == "categories":
+        return None if value == "*" else _tag("category", name, value)
+    if name.startswith(METADATA_KEY):
+        return _metadata({name.removeprefix(METADATA_KEY): value})
+    reader = _FIELDS.get(name)
+    if reader is None:
+        if name not in _NOT_DONE_HERE:
+            raise BadInput("there is no such field", field=f"filters.{name[:64]}")
+        raise NotSupported(f"filters.{name}")
+    return reader(value)
+
+
+def _tag(field: str, name: str, value: object) -> dict[str, Any]:
+    value = text_ids(value)
+    if isinstance(value, list):
+        return {field: {"any": value}}
+    if not isinstance(value, Mapping):
+        return {field: {"eq": value}}
+    unknown = set(value) - set(_TAG_OPERATORS)
+    if unknown:
+        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    return {field: {_TAG_OPERATORS[operator]: operand for operator, operand in value.items()}}
+
+
+def text_ids(value: Any) -> Any:
+    """Return a condition on an id with whole numbers as text."""
+    if isinstance(value, list):
+        return [text_id(each) for each in value]
+    return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)
+
+
+def _metadata(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise BadInput("must be an object of keys and their values", field="filters.metadata")
+    conditions: dict[str, Any] = {}
+    for key, condition in value.items():
+        if isinstance(condition, Mapping):
+            unknown = set(condition) - set(METADATA_OPERATORS)
+            if unknown:
+                raise NotSupported(f"filters.metadata.{min(map(str, unknown))}")
+            conditions[str(key)] = {METADATA_OPERATORS[operator]: operand for operator, operand in condition.items()}
+        else:
+            conditions[str(key)] = {"eq": condition}
+    return {"metadata": conditions}
+
+
+def _app(value: object) -> dict[str, Any]:
+    return {"metadata": {APP: {"exists": True}}} if value == "*" else _metadata({APP: value})
+
+
+def _created(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {"created_at": {"eq": value}}
+    unknown = set(value) - _BOUNDS - {"eq", "ne"}
+    if unknown:
+        raise NotSupported(f"filters.created_at.{min(map(str, unknown))}")
+    return {"created_at": dict(value)}
+
+
+_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {
+    "metadata": _metadata,
+    "created_at": _created,
+    "timestamp": _created,
+    "app_id": _app,
+}

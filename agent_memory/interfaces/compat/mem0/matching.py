@@ -1,0 +1,180 @@
+"""Mem0's filters that no index knows (parts of texts, nested metadata, ids, times of changes), read against single memories."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, tzinfo
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory.foundation.core.clock import calendar_day
+from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.interfaces.compat.mem0.filters import ENTITIES, METADATA_KEY, METADATA_OPERATORS, text_ids
+from agent_memory_client.models import CreatedAt
+
+_JOINS = ("and", "or", "not")
+_TIMES = {"created_at": "created_at", "timestamp": "created_at", "updated_at": "updated_at"}
+_TEXTS = {"keywords": "memory", "memory_ids": "id"}
+# What a value without an operator means.
+_PLAIN = {"keywords": "icontains", "memory_ids": "eq"}
+_PARTS = frozenset({"contains", "icontains"})
+_OPERATORS = frozenset({*METADATA_OPERATORS, *_PARTS})
+_BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+NO_MEMORY: Mapping[str, Any] = MappingProxyType(
+    {
+        **dict.fromkeys(("id", "memory"), ""),
+        **dict.fromkeys((*ENTITIES, "app_id", "metadata")),
+        "categories": [],
+        **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
+    }
+)
+"""A memory that says nothing, to see whether a filter can be read at all."""
+
+
+def needs_reading(filters: object) -> bool:
+    """True if a filter asks something that no index answers."""
+    if isinstance(filters, list):
+        return any(map(needs_reading, filters))
+    if not isinstance(filters, Mapping):
+        return False
+    return any(needs_reading(value) if str(name).lower() in _JOINS else _is_read(str(name), value) for name, value in filters.items())
+
+
+def indexed_part(filters: object) -> Any:
+    """Return a filter that the index answers, which finds at least all that `filters` finds; None for everything."""
+    if not isinstance(filters, Mapping):
+        return filters
+    kept: dict[str, Any] = {}
+    for name, value in filters.items():
+        join = str(name).lower()
+        if not (needs_reading(value) if join in _JOINS else _is_read(str(name), value)):
+            kept[name] = value
+        elif join == "and":
+            parts = [part for each in (value if isinstance(value, list) else [value]) if (part := indexed_part(each))]
+            kept |= {name: parts} if parts else {}
+    return kept or None
+
+
+def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
+    """True if a memory, in Mem0's fields, passes a filter; days are those of `zone`. Raises BadInput, NotSupported."""
+    if not isinstance(filters, Mapping):
+        raise BadInput("must be an object", field="filters")
+    # Every part is looked at, so that a field that there is not is named whatever the others say.
+    passed = [_passes(str(name), value, memory, zone) for name, value in filters.items()]
+    return all(passed)
+
+
+def _passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo) -> bool:
+    join = name.lower()
+    if join not in _JOINS:
+        return _field_passes(name, value, memory, zone)
+    passed = [matches(part, memory, zone) for part in (value if isinstance(value, list) else [value])]
+    return all(passed) if join == "and" else any(passed) == (join == "or")
+
+
+def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo) -> bool:
+    if name in _TIMES:
+        return _time_passes(name, value, datetime.fromisoformat(memory[_TIMES[name]]), zone)
+    if name == "metadata" or name.startswith(METADATA_KEY):
+        wanted = value if name == "metadata" else {name.removeprefix(METADATA_KEY): value}
+        return isinstance(wanted, Mapping) and all(_value_passes((memory["metadata"] or {}).get(key), each) for key, each in wanted.items())
+    if name in _TEXTS:
+        wanted = value if isinstance(value, list) else [value]
+        return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in wanted)
+    if name not in (*ENTITIES, "app_id", "categories"):
+        raise BadInput("there is no such field", field=f"filters.{name[:64]}")
+    return memory[name] not in (None, []) if value == "*" else _value_passes(memory[name], text_ids(value))
+
+
+def _value_passes(value: Any, condition: Any) -> bool:
+    """True if a value meets a plain value, one of a list of them, operators, or an object of keys within it."""
+    if isinstance(condition, list):
+        return _is_one_of(value, condition)
+    if not isinstance(condition, Mapping):
+        return _equals(value, condition)
+    if not is_operators(condition):
+        return isinstance(value, Mapping) and all(_value_passes(value.get(key), each) for key, each in condition.items())
+    return all(_TESTS[name](value, operand) for name, operand in condition.items())
+
+
+def is_operators(condition: Mapping[Any, Any]) -> bool:
+    """True for an object of operators, as opposed to one of keys. Raises NotSupported for an operator that there is not."""
+    unknown = [name for name in map(str, condition) if name not in _OPERATORS]
+    # Of keys, none is called like an operator.
+    if unknown and (len(unknown) < len(condition) or unknown[0].startswith("$")):
+        raise NotSupported(f"filters.metadata.{min(unknown)[:64]}")
+    return bool(condition) and not unknown
+
+
+def _is_read(name: str, value: Any) -> bool:
+    if name in _TEXTS or name == "updated_at":
+        return True
+    if name.startswith(METADATA_KEY):
+        value = {name.removeprefix(METADATA_KEY): value}
+    elif name != "metadata":
+        return False
+    if not isinstance(value, Mapping):
+        return False
+    # An object within metadata, or a part of a text.
+    return any(isinstance(each, Mapping) and (not is_operators(each) or not _PARTS.isdisjoint(each)) for each in value.values())
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    if isinstance(value, list) and not isinstance(wanted, list):
+        return any(_equals(each, wanted) for each in value)
+    # True is no number, though Python says that it is 1.
+    return isinstance(value, bool) == isinstance(wanted, bool) and value == wanted
+
+
+def _is_one_of(value: Any, wanted: Any) -> bool:
+    return any(_equals(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
+
+
+def _contains(value: Any, part: Any, fold: Callable[[str], str] = str) -> bool:
+    if isinstance(value, list):
+        return any(_contains(each, part, fold) for each in value)
+    if isinstance(value, str) and isinstance(part, str):
+        return fold(part) in fold(value)
+    return _equals(value, part)
+
+
+def _compares(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def compare(value: Any, bound: Any) -> bool:
+        numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (value, bound))
+        return (numbers or (isinstance(value, str) and isinstance(bound, str))) and test(value, bound)
+
+    return compare
+
+
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": _equals,
+    "ne": lambda value, wanted: not _equals(value, wanted),
+    "in": _is_one_of,
+    "nin": lambda value, wanted: not _is_one_of(value, wanted),
+    "contains": _contains,
+    "icontains": lambda value, part: _contains(value, part, str.casefold),
+    **{name: _compares(test) for name, test in _BOUNDS.items()},
+}
+_TIME_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"eq": operator.eq, "ne": operator.ne, **_BOUNDS}
+
+
+def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> bool:
+    """True if a time meets instants, and plain days as `zone` has them."""
+    wanted = condition if isinstance(condition, Mapping) else {"eq": condition}
+    unknown = set(wanted) - set(_TIME_TESTS)
+    if unknown:
+        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    try:
+        bounds = CreatedAt.model_validate(wanted)
+    except ValidationError as error:
+        raise BadInput(error.errors(include_input=False)[0]["msg"], field=f"filters.{name}") from None
+    given: dict[str, date] = {test: bound for test in wanted if (bound := getattr(bounds, test)) is not None}
+    if name != "updated_at":
+        # The index compares whole seconds.
+        moment = moment.replace(microsecond=0)
+        given = {test: bound.replace(microsecond=0) if isinstance(bound, datetime) else bound for test, bound in given.items()}
+    day = calendar_day(moment, zone)
+    return all(_TIME_TESTS[test](moment if isinstance(bound, datetime) else day, bound) for test, bound in given.items())

@@ -1,0 +1,193 @@
+"""What Mem0's clients send, of the 0.1, 1.x and 2.x lines alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from agent_memory.foundation.core.clock import stated_date
+from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
+from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models._types import DayOrInstant, FreeText
+
+APP = "mem0_app_id"
+"""The key of the metadata under which the app is kept."""
+NAMED = "mem0_named"
+"""The key of the metadata that lists which of `agent_id` and `run_id` a memory has."""
+OWN_KEYS = frozenset({APP, NAMED})
+"""Keys of the metadata that are not the caller's."""
+_SWITCHES = ("show_expired", "enable_graph", "immutable")
+_UNSUPPORTED = (
+    "custom_instructions",
+    "agent_custom_instructions",
+    "structured_data_schema",
+    "includes",
+    "excludes",
+)
+
+
+_TEXT_PARTS = ("text", "input_text", "output_text", None)
+
+
+def text_id(value: object) -> object:
+    """Return a whole number as text: programs name users by the ids of their database."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
+"""The id of a user, agent, run or app: text, or a whole number."""
+
+
+class Message(BaseModel):
+    """A message. Of a content that has parts, the texts are kept; `dropped` names the types of the other parts."""
+
+    role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
+    content: FreeText = ""
+    name: Annotated[FreeText, Field(max_length=256)] | None = None
+    dropped: list[str] = Field(default_factory=list[str], exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_parts(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        content = value.get("content")
+        parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else None
+        if parts is None or not all(isinstance(part, (dict, str)) for part in parts):
+            return {**value, "dropped": [], "content": "" if content is None else content}
+        texts = [part if isinstance(part, str) else part.get("text") for part in parts]
+        dropped = [str(part.get("type", "a part"))[:64] for part in parts if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS]
+        return {**value, "content": "\n".join(text for text in texts if isinstance(text, str)), "dropped": dropped}
+
+
+def categories_of(value: Any) -> list[dict[str, Any]]:
+    """Return categories as `name` and `description`. Accepts `[{name: description}]`, `[{"name": …, "description": …}]`,
+    `{name: description}` and names. Raises ValueError for anything else."""
+    categories: list[dict[str, Any]] = []
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str):
+            categories.append({"name": item})
+        elif isinstance(item, dict) and {"name", "description"} <= item.keys():
+            categories.append({"name": item["name"], "description": item["description"] or ""})
+        elif isinstance(item, dict):
+            categories += [{"name": name, "description": text or ""} for name, text in item.items()]
+        else:
+            raise ValueError("must be a list of {name: description}")
+    return categories
+
+
+class Entities(BaseModel):
+    """Whose memories are meant. Raises NotSupported for what is asked for and not done here."""
+
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    run_id: EntityId = None
+    app_id: EntityId = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_supported(cls, value: Any) -> Any:
+        for name in _UNSUPPORTED if isinstance(value, dict) else ():
+            if value.get(name) is not None:
+                raise NotSupported(name)
+        for name in _SWITCHES if isinstance(value, dict) else ():
+            if value.get(name):
+                raise NotSupported(name)
+        return value
+
+    def entities(self) -> dict[str, str]:
+        """The user, agent, run and app that are named."""
+        named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
+        return {name: value for name, value in named.items() if value}
+
+
+class AddRequest(Entities):
+    """Messages to remember."""
+
+    messages: Annotated[list[Message], Field(min_length=1, max_length=500)]
+    metadata: dict[str, Any] | None = None
+    custom_categories: Annotated[list[ExtractionCategory], BeforeValidator(categories_of)] | None = None
+    infer: bool | None = None
+    expiration_date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
+    timestamp: Instant | None = None
+    async_mode: bool | None = None
+    waits: bool = False
+
+    @property
+    def said(self) -> datetime | None:
+        """When the messages were said, where the caller says so: `timestamp`, else `date` in the metadata when it is a date."""
+        if self.timestamp is not None:
+            return self.timestamp
+        said = stated_date(self.metadata or {})
+        return said if said is not None and said <= datetime.now(UTC) else None
+
+    def statements(self) -> tuple[list[Message], list[Message]]:
+        """Return the messages of a conversation that have text, and those that are stored as the agent's own memories.
+
+        What the system says to an agent is a memory of the agent, unless it is the prompt of a user's conversation. Raises NotSupported
+        when no message has text.
+        """
+        messages = [message for message in self.messages if message.content.strip()]
+        if not messages and self.dropped():
+            raise NotSupported(f"messages: {self.dropped()[0]} without a text")
+        if not messages:
+            raise BadInput("give at least one message with a text", field="messages")
+        instructions = [message for message in messages if message.role in PROGRAM_ROLES]
+        if not self.agent_id or (self.user_id and len(instructions) < len(messages)):
+            return messages, []
+        return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
+
+    def dropped(self) -> list[str]:
+        """Return where parts stood that are no text, and their types."""
+        return [f"messages.{number}: {kind}" for number, message in enumerate(self.messages) for kind in message.dropped]
+
+    def annotations(self) -> dict[str, Any]:
+        """What the memories get beside the words. Raises ValueError for a day that no calendar has."""
+        annotations: dict[str, Any] = {}
+        if self.agent_id:
+            annotations["agent_id"] = self.agent_id
+        own: dict[str, Any] = {APP: self.app_id} if self.app_id else {}
+        if named := [name for name in ("agent_id", "run_id") if getattr(self, name)]:
+            own[NAMED] = named
+        if self.metadata or own:
+            annotations["metadata"] = {**(self.metadata or {}), **own}
+        if self.expiration_date:
+            end = datetime.strptime(self.expiration_date, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+            annotations["expires_at"] = end.isoformat()
+        return annotations
+
+
+class ListRequest(Entities):
+    """Which memories to list."""
+
+    filters: dict[str, Any] | None = None
+    page: Annotated[int, Field(ge=1, le=10_000)] = 1
+    page_size: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    categories: list[Identifier] | None = None
+    metadata: dict[str, Any] | None = None
+    start_date: DayOrInstant | None = None
+    end_date: DayOrInstant | None = None
+    fields: list[str] | None = None
+
+    def own_filters(self) -> dict[str, Any]:
+        """The filters that stand beside `filters`."""
+        named: dict[str, Any] = {}
+        if self.categories:
+            named["categories"] = {"in": self.categories}
+        if self.metadata:
+            named["metadata"] = self.metadata
+        bounds = {name: bound.isoformat() for name, bound in (("gte", self.start_date), ("lte", self.end_date)) if bound is not None}
+        return {**named, "created_at": bounds} if bounds else named
+
+
+class SearchBody(ListRequest):
+    """What to search for."""
+
+    query: Annotated[FreeText, Field(min_length=1)]
+    threshold: float | None = None
+    reference_date: Instant | None = None

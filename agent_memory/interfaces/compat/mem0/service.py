@@ -1,0 +1,453 @@
+"""Mem0's operations over our features; it keeps nothing itself. Everything lives in one namespace, to which each scope is narrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from agent_memory.features.extraction.categories import nearest_categories
+from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.extraction.rules import ExtractionRulesService
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.annotations import REMEMBER_AS
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.api.principals import within_namespace, writing
+from agent_memory.foundation.core.clock import note_unreadable_dates
+from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.search.filters import only_value
+from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
+from agent_memory.interfaces.compat.errors import bad_input
+from agent_memory.interfaces.compat.filter_size import check_filter_size
+from agent_memory.interfaces.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
+from agent_memory.interfaces.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
+from agent_memory.interfaces.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
+from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ExtractionRules,
+    MemoryRecordResult,
+    MemoryStrategyConfig,
+    SearchRequest,
+)
+
+_PAGE = 100
+# An account is counted by reading it: so many memories at most.
+_MOST_COUNTED = 5_000
+# Filters that no index knows are read against so many of the best hits of a search.
+_MOST_READ = 1_000
+_MOST_LINKS = 20
+_WAIT_SECONDS = 10.0
+# With no worker there is nothing to wait for.
+_NOBODY_WORKS_SECONDS = 2.0
+_TIMES = ("created_at", "updated_at")
+_AGENT_SESSION = f"{OWN_SESSION}agent:"
+# Fields of an update that null clears, and their names here.
+_CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
+_PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
+
+
+class _Selection(NamedTuple):
+    """Which memories a request means: fields of a search, and filters that are read against its hits."""
+
+    values: dict[str, Any]
+    reads: Sequence[Any] = ()
+    zone: tzinfo = UTC
+
+    def lets_through(self, memory: Mapping[str, Any]) -> bool:
+        """True if a memory, in Mem0's fields, passes the filters that no index knows."""
+        return all(matches(part, memory, self.zone) for part in self.reads)
+
+
+class Mem0Service:
+    """What Mem0's API does, for the caller of one request. Raises Forbidden when the caller does not reach Mem0's namespace."""
+
+    def __init__(self, runtime: Runtime, scope: Scope) -> None:
+        self._runtime = runtime
+        self._services = runtime.services
+        self._namespace = runtime.settings.compat.namespace_of("mem0")
+        self._scope = within_namespace(scope, self._namespace)
+
+    async def add(self, request: AddRequest) -> dict[str, Any]:
+        """Takes messages in. With `infer: false` each becomes a memory as it is, at once; else what they say is remembered soon.
+
+        Raises BadInput when no user, agent or run is named.
+        """
+        scope = writing(self._scope)
+        if not request.entities():
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
+        note_unreadable_dates([request.metadata])
+        conversation, instructions = request.statements()
+        stored = [*instructions, *(message for message in conversation if message.role not in PROGRAM_ROLES)]
+        if request.infer is False:
+            return _noted(request, {"results": await self._store_messages(scope, request, stored)})
+        made_of = await self._store_messages(scope, request, instructions, deduplicate=True) if instructions else []
+        if not conversation:
+            return _noted(request, {"results": made_of})
+        agent = f"{_AGENT_SESSION}{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
+        session = request.run_id or agent
+        if (request.run_id or "").startswith(OWN_SESSION):
+            raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
+        event = str(uuid4())
+        categories = await self._own_categories(request, [message.content for message in conversation])
+        body = AppendMessagesRequest.model_validate(
+            {
+                "namespace": self._namespace,
+                "user_id": request.user_id,
+                "messages": [
+                    {
+                        "role": message.role,
+                        "content": message.content,
+                        **({"name": message.name} if message.name else {}),
+                        "id": f"{event}-{position}",
+                        REMEMBER_AS: {**request.annotations(), **({} if category is None else {"category": category})},
+                        **({} if request.said is None else {"created_at": request.said}),
+                    }
+                    for position, (message, category) in enumerate(zip(conversation, categories, strict=True))
+                ],
+            }
+        )
+        await self._services[SessionService].append(scope, session, body)
+        ref = SessionRef(session, self._namespace, request.user_id)
+        operations = self._services[OperationService]
+        await operations.hasten_session(scope, ref)
+        if request.waits:
+            await operations.wait_for_marks(scope, operations.session_marks(scope, ref), _WAIT_SECONDS)
+            made = await self._made_of(session, request, {message.id for message in body.messages})
+            if made:
+                return _noted(request, {"results": [*made_of, *({"id": hit.id, "memory": hit.text, "event": "ADD"} for hit in made)]})
+        pending = "Memory processing has been queued for background execution"
+        return _noted(request, {"message": pending, "status": "PENDING", "event_id": event, "results": made_of})
+
+    async def search(self, request: SearchBody) -> list[dict[str, Any]]:
+        """The memories that fit a question, the best first."""
+        selection = await self._selection(request)
+        limit = min(request.top_k or request.limit or 10, _PAGE)
+        asked = {"text": request.query, "search_mode": "hybrid", "limit": limit, "reference_time": request.reference_date, "explain": True}
+        values: dict[str, Any] = {**selection.values, **asked}
+        found = await self._matching(selection, values)
+        if not found and await self._was_new(selection.values):
+            found = await self._matching(selection, values)
+        if request.threshold is not None and len(found) < limit:
+            # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
+            near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
+            more = await self._matching(selection, {**values, **near})
+            known = {hit.id for hit in found}
+            found = [*found, *(hit for hit in more if hit.id not in known)][:limit]
+        # Programs read the first hit as the nearest one.
+        hits = sorted(map(hit_answer, found), key=lambda hit: hit["score"], reverse=True)
+        return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
+
+    async def _was_new(self, selection: Mapping[str, Any]) -> bool:
+        """Whether memories were listed before they could be found by meaning, and now can: programs search for what they saw in a list."""
+        operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
+        listed = await self._services[SearchService].search(self._scope, body)
+        marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
+        if not marks or not any(await operations.load_states(self._scope, [marks])):
+            return False
+        return await operations.wait_for_marks(self._scope, marks, _NOBODY_WORKS_SECONDS)
+
+    async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
+        """A page of memories, the newest first, and how many there are on all pages."""
+        size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
+        selection, start = await self._selection(request), (request.page - 1) * size
+        if selection.reads:
+            every = await self._matching(selection, {**selection.values, "limit": _MOST_COUNTED}, most=_MOST_COUNTED)
+            found, total = every[start : start + size], len(every)
+        else:
+            body = SearchRequest.model_validate({**selection.values, "limit": size, "offset": start})
+            listed = await self._services[SearchService].search(self._scope, body)
+            found, total = listed.memories, listed.total
+        return [fields_of(memory_answer(hit), request.fields) for hit in found], total
+
+    async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
+        """Return the first memories of a search that pass the filters; those that no index knows are read against its first `most`."""
+        search = self._services[SearchService].search
+        if not selection.reads:
+            return (await search(self._scope, SearchRequest.model_validate(values))).memories
+        kept: list[MemoryRecordResult] = []
+        for offset in range(0, most, _PAGE):
+            page = await search(self._scope, SearchRequest.model_validate({**values, "limit": _PAGE, "offset": offset}))
+            kept += [hit for hit in page.memories if selection.lets_through(memory_answer(hit))]
+            if len(kept) >= values["limit"] or page.next_offset is None:
+                break
+        return kept[: values["limit"]]
+
+    async def get(self, memory_id: str) -> dict[str, Any]:
+        """A memory. Raises NotFound."""
+        return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
+
+    async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
+        unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
+        if unknown:
+            raise NotSupported(f"update: {min(map(str, unknown))}")
+        fields: dict[str, Any] = {
+            "text": changes.get("text", changes.get("memory")),
+            "metadata": changes.get("metadata"),
+            "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
+            "event_date": changes.get("timestamp"),
+        }
+        cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
+        try:
+            body = EditMemoryRecordRequest.model_validate(
+                {name: value for name, value in fields.items() if value is not None or name in cleared}
+            )
+        except ValidationError as error:
+            raise bad_input(error) from None
+        if body.metadata:
+            # Which app, agent and run a memory belongs to stays.
+            body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
+        changed = await self._services[MemoryService].patch(writing(self._scope), memory_id, body, merges_metadata=True)
+        return memory_answer(changed)
+
+    async def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
+        events: list[dict[str, Any]] = []
+        waiting, seen = [memory_id], set[str]()
+        while waiting and len(seen) < _MOST_LINKS:
+            if (name := waiting.pop()) in seen:
+                continue
+            seen.add(name)
+            try:
+                history = await self._services[HistoryService].read_history(self._scope, name)
+            except NotFound:
+                if name == memory_id:
+                    raise
+                continue
+            events = [*history_answer(history), *events]
+            waiting += [old for version in history.versions for old in version.record.supersedes or ()]
+        for before, event in pairwise(events):
+            if event["event"] == "ADD":
+                event |= {"event": "UPDATE", "old_memory": before["new_memory"]}
+        return events
+
+    async def delete(self, memory_ids: Sequence[str]) -> None:
+        """Deletes memories for good. Raises NotFound, with nothing deleted, when there is one of them not."""
+        scope = writing(self._scope)
+        for memory_id in memory_ids:
+            await self._services[MemoryService].get(scope, memory_id)
+        await self._services[MemoryService].delete(scope, memory_ids)
+
+    async def delete_all(self, entities: Mapping[str, str]) -> int:
+        """Deletes the memories of a user, agent, run or app for good, what waits in its sessions and former versions too; how many of both.
+
+        Raises BadInput when none is named.
+        """
+        scope = writing(self._scope)
+        if not entities:
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
+        # What was said in several apps may stand in one session.
+        deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
+        selection = {"namespace": {"eq": self._namespace}, "filter": condition_of(entities)}
+        for _ in range(_MOST_COUNTED):
+            body = SearchRequest.model_validate({**selection, "history": True, "limit": _PAGE})
+            ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
+            if not ids:
+                break
+            await self._services[MemoryService].delete(scope, ids)
+            deleted += len(ids)
+        return deleted
+
+    async def entities(self) -> list[dict[str, Any]]:
+        """The users, agents, runs and apps that have memories, with how many; of the newest 5,000 memories."""
+        counts: dict[tuple[str, str], dict[str, Any]] = {}
+        for offset in range(0, _MOST_COUNTED, _PAGE):
+            body = SearchRequest.model_validate(
+                {**shown_selection(self._namespace, extracts=self._runtime.extracts), "limit": _PAGE, "offset": offset}
+            )
+            listed = await self._services[SearchService].search(self._scope, body)
+            for hit in listed.memories:
+                _count(counts, memory_answer(hit))
+            if listed.next_offset is None:
+                break
+        return list(counts.values())
+
+    async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
+        """The instructions and categories by which facts are taken."""
+        if list(fields) == ["id"]:
+            return {"id": self._namespace}
+        rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
+        project: dict[str, Any] = {
+            "id": self._namespace,
+            "name": self._namespace,
+            "custom_instructions": rules.instructions,
+            "custom_categories": [{category.name: category.description} for category in rules.categories] or None,
+        }
+        return {name: value for name, value in project.items() if not fields or name in fields}
+
+    async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Replaces custom instructions or categories. Raises BadInput, NotSupported for any other setting."""
+        unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
+        if unknown:
+            raise NotSupported(f"project.update: {min(map(str, unknown))}")
+        service, scope = self._services[ExtractionRulesService], writing(self._scope)
+        rules = (await service.get(scope, self._namespace, None)).model_dump()
+        try:
+            if "custom_instructions" in changes:
+                rules["instructions"] = changes["custom_instructions"] or None
+            if "custom_categories" in changes:
+                rules["categories"] = categories_of(changes["custom_categories"] or [])
+            await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
+        except ValidationError as error:
+            raise bad_input(error) from None
+        except ValueError as error:
+            raise BadInput(str(error), field="custom_categories") from None
+        return {"message": "Updated the project"}
+
+    async def _selection(self, request: ListRequest) -> _Selection:
+        filters = request.filters
+        check_filter_size(filters)
+        if categories_in_part(filters):
+            place = SessionRef("", self._namespace)
+            rules = await self._services[ExtractionRulesService].of_session(self._scope, place, MemoryStrategyConfig())
+            filters = whole_categories(filters, [category.name for category in rules.categories])
+        given = (filters, request.entities(), request.own_filters())
+        if not any(given):
+            # A caller that forgot to say whose would be shown everybody's.
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
+        reads = tuple(part for part in given if needs_reading(part))
+        for part in reads:
+            matches(part, NO_MEMORY, UTC)
+        values: dict[str, Any] = shown_selection(self._namespace, extracts=self._runtime.extracts)
+        parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in given), values.get("filter")]
+        conditions = [part for part in parts if part is not None]
+        if conditions:
+            values["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
+        if not reads:
+            return _Selection(values)
+        user = only_value(SearchRequest.model_validate(values), "user_id")
+        return _Selection(values, reads, await self._services[RuleStore].load_zone(self._scope, self._namespace, user))
+
+    async def _store_messages(
+        self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
+    ) -> list[dict[str, Any]]:
+        """Store what is said in each message as a memory, and wait until it can be found by meaning."""
+        texts = self._said_in(messages)
+        if not texts:
+            return []
+        annotations = request.annotations()
+        categories = await self._categories_of(texts, request)
+        try:
+            body = CreateMemoryRecordRequest.model_validate(
+                {
+                    "memories": [
+                        {
+                            "id": str(uuid4()),
+                            "text": text,
+                            "namespace": self._namespace,
+                            "user_id": request.user_id,
+                            "session_id": request.run_id,
+                            "category": category,
+                            **annotations,
+                            **({} if request.said is None else {"created_at": request.said}),
+                        }
+                        for text, category in zip(texts, categories, strict=True)
+                    ],
+                    "deduplicate": deduplicate,
+                }
+            )
+        except ValidationError as error:
+            raise bad_input(error) from None
+        await self._services[MemoryService].create(scope, body)
+        operations = self._services[OperationService]
+        marks = operations.memory_marks(scope, [record.id for record in body.memories])
+        await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
+        return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
+
+    def _said_in(self, messages: Sequence[Message]) -> list[str]:
+        """The texts of messages without the blocks that harnesses put into them; a message of nothing else says nothing."""
+        blocks = context_blocks(self._runtime.settings.longterm.context_tags)
+        pairs = [(message.content, blocks.outside(message.content)) for message in messages]
+        return [outside for content, outside in pairs if outside or outside == content]
+
+    async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
+        """Return for each text the nearest of the request's own categories. Raises NotSupported where a model names them."""
+        if request.custom_categories is None:
+            return [None] * len(texts)
+        if self._runtime.extracts:
+            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
+        return await nearest_categories(self._runtime, texts, request.custom_categories)
+
+    async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
+        """Return for each text the nearest category of the request, else of the project; without a model, as with what is said."""
+        if request.custom_categories is not None:
+            return await nearest_categories(self._runtime, texts, request.custom_categories)
+        ref = SessionRef("", self._namespace, request.user_id)
+        rules = await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())
+        return await nearest_categories(self._runtime, texts, rules.categories)
+
+    async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
+        selection = {**shown_selection(self._namespace, extracts=self._runtime.extracts), "session_id": {"eq": session}, "limit": _PAGE}
+        if request.user_id:
+            selection["user_id"] = {"eq": request.user_id}
+        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
+        return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
+
+    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
+        """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
+        service = self._services[SessionService]
+        user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
+        is_meant = _session_filter(agent, run)
+        # "*" means any user, and not none.
+        owner = None if user == "*" else user
+        offset = deleted = 0
+        while True:
+            refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
+            meant = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
+            for ref in meant:
+                # The service would take another owner's session where there is none of exactly this identity.
+                await self._services[SessionStore].delete(scope, ref)
+            deleted += len(meant)
+            if len(refs) < _PAGE:
+                return deleted
+            offset += _PAGE - len(meant)
+
+
+def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
+    """Which sessions an agent and a run mean, where "*" is any: those of the run, else of the agent without a run, else all."""
+    if run == "*":
+        return lambda name: not name.startswith(OWN_SESSION)
+    if agent == "*" and run is None:
+        return lambda name: name.startswith(_AGENT_SESSION)
+    session = f"{_AGENT_SESSION}{agent}" if agent and run is None else run
+    return lambda name: session in (None, name)
+
+
+def end_of_day(day: object) -> datetime:
+    """The end of a day in UTC, until when a memory with this expiration_date is shown. Raises BadInput for what is no YYYY-MM-DD."""
+    try:
+        return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadInput("must be a date as YYYY-MM-DD", field="expiration_date") from None
+
+
+def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
+    """Add `notices` that name the parts of messages that were not kept."""
+    dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
+    return {**answer, "notices": dropped} if dropped else answer
+
+
+def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:
+    for kind in ("user", "agent", "run", "app"):
+        name = memory[f"{kind}_id"]
+        if name is not None:
+            entity = counts.setdefault(
+                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **{time: memory[time] for time in _TIMES}}
+            )
+            entity["total_memories"] += 1
+            entity["created_at"] = min(entity["created_at"], memory["created_at"])
+            entity["updated_at"] = max(entity["updated_at"], memory["updated_at"])

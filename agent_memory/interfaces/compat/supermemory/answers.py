@@ -1,0 +1,157 @@
+"""Our memories and sessions as Supermemory's API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.foundation.llm.profiles import raised
+from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
+from agent_memory.foundation.text.terms import query_terms, terms
+from agent_memory.interfaces.compat.supermemory.documents import content_of
+from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
+from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
+
+TAGS = "container_tags"
+"""The key of the metadata under which the container tags beside the first are kept."""
+_OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
+_MOST_TITLE = 80
+# How much of a text is looked through for the words of a query: a hundred long documents may be one answer.
+_COMPARED_CHARS = 8_000
+
+
+def moment(value: datetime) -> str:
+    """A time as the wire writes it: ISO 8601 in UTC."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's own metadata, without what we keep beside it."""
+    return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
+
+
+def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
+    """The cosine similarity of a hit, raised by the words of the query that it has; these alone if it has no vector yet."""
+    asked, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
+    share = sum(term in has for term in asked) / len(asked) if asked else 0.0
+    similarity = None if hit.explanation is None else hit.explanation.similarity
+    return raised(max(similarity or 0.0, 0.0), share)
+
+
+def similarity_of(hit: MemoryRecordResult) -> float:
+    """How well a hit fits, on the scale of the hosted product: see `llm/profiles.py`."""
+    similarity = None if hit.explanation is None else hit.explanation.similarity
+    return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
+
+
+def root_of(record: MemoryRecord) -> str:
+    """The memory that this one took the place of, else itself."""
+    return record.supersedes[0] if record.supersedes else record.id
+
+
+def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
+    """A result of /v4/search and of a profile with a question: a memory, or (`chunk`) what was said word for word."""
+    documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
+    return {
+        "id": hit.id,
+        "chunk" if chunk else "memory": hit.text,
+        "rootMemoryId": root_of(hit),
+        "metadata": metadata_of(hit.metadata) or None,
+        "updatedAt": moment(hit.updated_at),
+        "version": version,
+        "similarity": similarity_of(hit),
+        "filepath": None,
+        "documents": documents,
+    }
+
+
+def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
+    """A result of the 5.x line's search."""
+    return {
+        "id": hit.id,
+        "chunk" if chunk else "memory": hit.text,
+        "metadata": metadata_of(hit.metadata),
+        "similarity": similarity_of(hit),
+        "isLatest": True,
+        "isInference": hit.source_class == "inference",
+        "system": {"createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)},
+    }
+
+
+def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
+    """A memory in the 5.x line's lists."""
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "metadata": metadata_of(record.metadata),
+        "isStatic": False,
+        "isInference": record.source_class == "inference",
+        "isLatest": True,
+        "isForgotten": False,
+        "version": version,
+        "system": {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)},
+    }
+
+
+def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What was said word for word, in the 5.x line's lists."""
+    own = {} if metadata is None else metadata_of(metadata)
+    return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
+
+
+def document_results(
+    hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
+) -> list[dict[str, Any]]:
+    """Return results of /v3/search: what was said, by its document, the best document first.
+
+    `whole` are the documents by user and id, None if their contents are not asked for.
+    """
+    documents: dict[tuple[str | None, str], dict[str, Any]] = {}
+    for hit in hits:
+        name = hit.session_id or hit.id
+        document = documents.setdefault(
+            (hit.user_id, name),
+            {
+                "documentId": name,
+                "chunks": [],
+                "title": hit.text[:_MOST_TITLE],
+                "type": "text",
+                "metadata": metadata_of(hit.metadata) or None,
+                "score": similarity_of(hit),
+                "createdAt": moment(hit.created_at),
+                "updatedAt": moment(hit.updated_at),
+                **({} if whole is None else {"content": whole.get((hit.user_id, hit.session_id), {"content": hit.text})["content"]}),
+            },
+        )
+        document["chunks"].append({"content": hit.text, "isRelevant": True, "score": similarity_of(hit)})
+        document["score"] = max(document["score"], similarity_of(hit))
+    return list(documents.values())
+
+
+def document_answer(session: WorkingMemoryResponse, status: str, *, content: bool = True) -> dict[str, Any]:
+    """A document. `status` is that of its work."""
+    metadata, text = stored_metadata(session), content_of(session)
+    others = metadata.get(TAGS)
+    tags = [*([session.user_id] if session.user_id else []), *(others if isinstance(others, list) else [])]
+    return {
+        "id": session.session_id,
+        "customId": session.session_id,
+        "connectionId": None,
+        "containerTags": tags,
+        "content": text if content else None,
+        "createdAt": moment(session.messages[0].created_at),
+        "updatedAt": moment(session.messages[-1].created_at),
+        "filepath": None,
+        "metadata": metadata_of(metadata) or None,
+        "ogImage": None,
+        "raw": None,
+        "source": None,
+        "spatialPoint": None,
+        "status": status,
+        "summary": None,
+        "taskType": "memory",
+        "title": text[:_MOST_TITLE],
+        "type": "text",
+        "url": None,
+    }

@@ -1,0 +1,81 @@
+"""A container as a whole: what helps to understand what comes into it, and its end; and the settings of the organization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_memory.extensions.items.service import ItemService, owner_of
+from agent_memory.extensions.items.store import ItemOwner
+from agent_memory.features.extraction.rules import ExtractionRulesService
+from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.core.errors import BadInput, Forbidden, NotFound
+from agent_memory.interfaces.compat.supermemory.requests import BulkDelete, DocumentListing
+from agent_memory.interfaces.compat.supermemory.service import KeepContext, SupermemoryService
+from agent_memory_client.models import GetItem, PutItem
+
+_SETTINGS_PATH = ["compat", "supermemory"]
+_SETTINGS_KEY = "settings"
+
+
+class ContainerService(SupermemoryService):
+    """What Supermemory's API does with containers. The context of one is the instructions of the extraction rules of its user."""
+
+    async def container(self, tag: str) -> dict[str, Any]:
+        """A container that holds documents. Raises NotFound."""
+        rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
+        oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
+        if not oldest:
+            raise NotFound("Namespace not found")
+        times = {"createdAt": oldest[0]["createdAt"], "updatedAt": newest[0]["updatedAt"]}
+        return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
+
+    async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
+        """Check what helps to understand a container; the result keeps it, where it is another than before.
+
+        It is kept when the request's documents are accepted. Raises BadInput without a container, and Forbidden.
+        """
+        if not tag:
+            raise BadInput("must be given with entityContext", field="containerTag")
+        service, scope = self._services[ExtractionRulesService], writing(self._scope)
+        await service.get(scope, self._namespace, tag)
+
+        async def keep() -> None:
+            rules = await service.get(scope, self._namespace, tag)
+            if rules.instructions != (context or None):
+                await service.put(scope, self._namespace, tag, rules.model_copy(update={"instructions": context or None}))
+
+        return keep
+
+    async def settings(self) -> dict[str, Any]:
+        """The settings that were sent: those of the tenant, or of the only user that the caller reaches. Raises Forbidden."""
+        item = await self._services[ItemService].get_item(
+            self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
+        )
+        return {} if item is None else item.value
+
+    async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Store settings beside those that are there, whatever they say; nothing here depends on them. Raises Forbidden."""
+        scope, owner = writing(self._scope), self._settings_owner()
+        value = {**await self.settings(), **changes}
+        await self._services[ItemService].write_items(
+            scope, owner, [PutItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY, value=value, index=False)]
+        )
+        return {"orgId": scope.tenant, "orgSlug": scope.tenant, "updated": changes}
+
+    def _settings_owner(self) -> ItemOwner:
+        if self._scope.agents is not None:
+            raise Forbidden("settings belong to all agents: these credentials are limited to some")
+        return owner_of(self._scope, self._namespace, None)
+
+    async def delete_container(self, tag: str) -> dict[str, Any]:
+        """Deletes all that is known under a container tag, and its context."""
+        # First, since it refuses callers who may not do this: nothing else is deleted then.
+        await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
+        _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
+        deleted = await self.delete_many(BulkDelete(container_tags=[tag]))
+        return {
+            "status": "deleted",
+            "namespace": tag,
+            "deletedDocumentsCount": deleted["deletedCount"],
+            "deletedMemoriesCount": memories,
+        }

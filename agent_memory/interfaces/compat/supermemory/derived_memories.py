@@ -1,0 +1,53 @@
+"""What came of a document: the memories of exactly its session, and which of them go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from agent_memory.features.jobs.erasure_orders import Erasure
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.privacy.forget.plan import evidence_messages
+from agent_memory.features.privacy.lineage import LineageStore
+from agent_memory.features.privacy.surviving_evidence import hand_on
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory_client.models import MemoryRecord, UserId
+
+# Memories that one script deletes: Redis serves nobody else meanwhile.
+_BATCH = 100
+
+
+async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
+    """Delete what came of a document. With `current`, the ids of its messages now, keep what rests on one of these.
+
+    A document without a container is an owner of its own: those of the same id in containers are not meant. What was said in another
+    document as well stays, as a memory of that one. Done twice, the second time finds nothing.
+    """
+    wanted = {(ref, message) for message in current}
+    gone: dict[str, StoredMemory] = {}
+    selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)
+    if ref.user_id is None:
+        selection = replace(selection, user_id=UserId(exists=False))
+    async for page in services[LineageStore].pages(scope, selection):
+        for memory in page:
+            if memory.now is None or _session_of(memory.now.record) != ref:
+                continue
+            messages = evidence_messages(memory) if wanted else []
+            if not wanted or (messages and wanted.isdisjoint(messages)):
+                gone[memory.mid] = memory.now
+    mids, memories = list(gone), list(gone.values())
+    what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
+    for start in range(0, len(memories), _BATCH):
+        batch = memories[start : start + _BATCH]
+        await hand_on(services, scope, what, [(memory.record, memory.version) for memory in batch])
+        await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
+        await MemoryFollowers(services.followers).follow(mids[start : start + _BATCH])
+
+
+def _session_of(record: MemoryRecord) -> SessionRef:
+    """The document that a memory came of."""
+    return SessionRef(record.session_id or "", record.namespace, record.user_id)

@@ -1,0 +1,239 @@
+"""Supermemory's operations on memories over our features: searches, profiles, new versions, forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from agent_memory.extensions.profile.service import ProfileService
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.foundation.api.principals import within_namespace, writing
+from agent_memory.foundation.core.errors import BadInput, NotFound
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
+from agent_memory.interfaces.compat.filter_size import check_filter_size
+from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
+from agent_memory.interfaces.compat.supermemory.filters import condition_of, text_keys
+from agent_memory.interfaces.compat.supermemory.requests import MAX_PAGE, ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import (
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ForgetMemoryRequest,
+    ForgetMemoryResponse,
+    MemoryRecord,
+    MemoryRecordResult,
+    SearchRequest,
+)
+from agent_memory_client.models.features.profile import Profile
+
+# Without a model, what was said stands for memories: of a conversation, what the user states. A note is one whatever its form.
+_STATEMENTS: tuple[dict[str, Any], ...] = (
+    {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
+    {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
+)
+# What fits filters is looked for among so many memories at most.
+MOST_LOOKED_THROUGH = 5_000
+# Each is read in all these memories.
+_MOST_TEXT_KEYS = 4
+# Fields of a change that may be left out, and their names here.
+_CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
+
+
+class MemoryOperations:
+    """What Supermemory's API does with memories, for the caller of one request. Raises Forbidden when the caller does not reach its
+    namespace."""
+
+    def __init__(self, runtime: Runtime, scope: Scope) -> None:
+        self._services = runtime.services
+        self._extracts = runtime.extracts
+        self._scale = profile_of(runtime.embedder.model).scale
+        self._namespace = runtime.settings.compat.namespace_of("supermemory")
+        self._scope = within_namespace(scope, self._namespace)
+
+    async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
+        """What fits a question, the best first, each with whether it is what was said word for word rather than a memory."""
+        condition = await self._selection(request.tags(), request.filters or request.filter)
+        kinds: list[dict[str, Any]] = []
+        # Without a model what was said stands for the memories.
+        chunks = request.search_mode != "memories" or not self._extracts
+        if self._extracts and request.search_mode != "hybrid":
+            kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
+        if not self._extracts and request.search_mode == "memories":
+            kinds += _STATEMENTS
+        if request.doc_id:
+            kinds.append({"session_id": {"eq": request.doc_id}})
+        values: dict[str, Any] = {
+            "namespace": {"eq": self._namespace},
+            "filter": {"and": [*condition, *kinds]} if condition or kinds else None,
+            "text": request.q,
+            "search_mode": "hybrid",
+            "limit": min(request.limit, MAX_PAGE),
+            "explain": True,
+        }
+        hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
+        # Callers compare with thresholds of the hosted product.
+        scores = await aside(
+            lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
+        )
+        for hit, score in zip(hits, scores, strict=True):
+            if hit.explanation is not None:
+                hit.explanation.similarity = score
+        least = request.threshold if request.threshold is not None else request.chunk_threshold
+        if least is not None:
+            hits = [hit for hit in hits if similarity_of(hit) >= least]
+        as_chunks = request.search_mode == "documents"
+        both = self._extracts and request.search_mode == "hybrid"
+        return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
+
+    async def profile(self, tag: str | None, limit: int = MAX_PAGE) -> Profile:
+        """What is stable and what is current about a container tag. Raises BadInput without one."""
+        if not tag:
+            raise BadInput("must be given", field="containerTag")
+        return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
+
+    async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
+        """A page of a container's memories, or (`chunks`) of what was said word for word, the newest first, and how many there are."""
+        size = min(request.limit, MAX_PAGE)
+        condition = await self._selection(request.tags(), request.filters or request.filter)
+        condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
+        condition += [] if self._extracts or chunks else _STATEMENTS
+        condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
+        body = {
+            "namespace": {"eq": self._namespace},
+            "filter": {"and": condition} if condition else None,
+            "limit": size,
+            "offset": (request.page - 1) * size,
+        }
+        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(body))
+        return listed.memories, listed.total
+
+    async def create(self, request: NewMemories) -> list[dict[str, Any]]:
+        """Stores memories as they are, at once, also in the profile; returns their ids and texts."""
+        tags = request.tags()
+        others = {TAGS: tags[1:]} if tags[1:] else {}
+        body = CreateMemoryRecordRequest.model_validate(
+            {
+                "memories": [
+                    {
+                        "id": uuid4().hex,
+                        "text": memory.content,
+                        "namespace": self._namespace,
+                        "user_id": tags[0] if tags else None,
+                        "metadata": {**(memory.metadata or {}), **others},
+                    }
+                    for memory in request.memories
+                ],
+                "deduplicate": False,
+            }
+        )
+        scope, names = writing(self._scope), [record.id for record in body.memories]
+        await self._services[MemoryService].create(scope, body)
+        marks = self._services[OperationService].follow_marks(scope, names)
+        await MemoryFollowers(self._services.followers).follow([mark.member for mark in marks])
+        return [{"id": record.id, "memory": record.text} for record in body.memories]
+
+    async def memory(self, name: str) -> MemoryRecord:
+        """A memory. Raises NotFound."""
+        return await self._services[MemoryService].get(self._scope, name)
+
+    async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
+        """Gives a memory a new text, and the metadata and end that are named. Raises NotFound."""
+        record = await self._named(request)
+        event = request.temporal_context.event_date if request.temporal_context else None
+        kept = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
+        fields = {
+            "text": request.new_content,
+            "metadata": {**(request.metadata or {}), **kept},
+            "expires_at": request.forget_after,
+            "event_date": event[0] if event else None,
+        }
+        # Null clears a field that the request names.
+        given = {"text"} | {ours for theirs, ours in _CHANGEABLE.items() if theirs in request.model_fields_set}
+        body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in given})
+        return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
+
+    async def forget(self, request: NamedMemory) -> str:
+        """Forgets a memory with what it rests on; its id. Undone as `/v1/memory/forget` says. Raises NotFound."""
+        record = await self._named(request)
+        await self.forget_ids([record.id], record.user_id)
+        return record.id
+
+    async def forget_ids(self, names: Sequence[str], user: str | None) -> list[dict[str, str]]:
+        """Forgets memories with what they rest on; what went."""
+        return _went(await self._forget({"ids": list(names), "user_id": user}))
+
+    async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
+        """Forgets what a sentence means, or (`dry_run`) shows what would go. A bare topic means everything about it."""
+        given = {"user_id": user, "dry_run": dry_run}
+        forgotten = await self._forget({**given, "text": text})
+        if forgotten.ambiguous:
+            forgotten = await self._forget({**given, "text": f"everything about {text}"})
+        return [] if forgotten.ambiguous else _went(forgotten)
+
+    async def known(self, names: Sequence[str], user: str | None) -> set[str]:
+        """Those of some ids that are memories of a container."""
+        wanted = list(dict.fromkeys(names[:MAX_PAGE]))
+        records = await self._services[MemoryStore].get(self._scope, wanted)
+        return {name for name, record in zip(wanted, records, strict=True) if record is not None and record.user_id == user}
+
+    async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
+        """The number of each memory's version, 1 for the first."""
+        numbers = await self._services[HistoryService].count_versions(self._scope, [hit.id for hit in hits])
+        return {hit.id: number + len(hit.supersedes or ()) for hit, number in zip(hits, numbers, strict=True)}
+
+    async def _forget(self, values: dict[str, Any]) -> ForgetMemoryResponse:
+        request = ForgetMemoryRequest.model_validate({**values, "namespace": self._namespace})
+        return await self._services[ForgetService].forget(writing(self._scope), request)
+
+    async def _named(self, request: NamedMemory) -> MemoryRecord:
+        tags = request.tags()
+        if request.id:
+            record = await self.memory(request.id)
+            if tags and record.user_id != tags[0]:
+                raise NotFound(f"Memory {request.id} not found")
+            return record
+        for hit, _ in await self.search(Search(q=request.content or "", container_tags=tags or None, limit=20, search_mode="hybrid")):
+            if hit.text == request.content:
+                return hit
+        raise NotFound("no memory has this text")
+
+    async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
+        conditions: list[dict[str, Any]] = [{"user_id": {"eq": tags[0]}}] if tags else []
+        conditions += [{"metadata": {TAGS: {"all": list(tags[1:])}}}] if tags[1:] else []
+        check_filter_size(filters)
+        keys = text_keys(filters)
+        if len(keys) > _MOST_TEXT_KEYS:
+            raise BadInput(f"may compare at most {_MOST_TEXT_KEYS} keys by parts of their texts", field="filters")
+        condition = condition_of(filters, {key: await self._texts_under(key, conditions) for key in sorted(keys)})
+        return conditions if condition is None else [*conditions, condition]
+
+    async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
+        """The different texts under a key of the metadata, in the newest memories that have it."""
+        texts: dict[str, None] = {}
+        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
+            having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
+            values = {"namespace": {"eq": self._namespace}, "filter": having, "limit": MAX_PAGE, "offset": offset}
+            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            found = [value for hit in page.memories for value in _as_list(hit.metadata.get(key))]
+            texts |= dict.fromkeys(value for value in found if isinstance(value, str))
+            if page.next_offset is None:
+                break
+        return list(texts)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _went(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:
+    return [{"id": match.id, "memory": match.text} for match in forgotten.matches if match.clear and match.kind in ("fact", "message")]

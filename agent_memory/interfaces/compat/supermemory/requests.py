@@ -1,0 +1,203 @@
+"""What Supermemory's clients send, of the 3.x line (paths under /v3 and /v4) and of the 5.x line (paths under /ns)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from agent_memory.foundation.core.clock import stated_date
+from agent_memory.foundation.core.errors import NotSupported
+from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models._types import FreeText
+
+MAX_PAGE = 100
+_NOT_DONE_HERE = ("filepath", "group")
+Metadata = dict[FreeText, FreeText | int | float | bool | list[FreeText]]
+Context = Annotated[FreeText, Field(max_length=1_500)]
+Threshold = Annotated[float, Field(ge=0, le=1)]
+Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
+
+
+class Body(BaseModel):
+    """Fields under the names that the wire has; what is not done here is refused by its name rather than left out in silence."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_supported(cls, value: Any) -> Any:
+        for name in _NOT_DONE_HERE if isinstance(value, dict) else ():
+            for key in (name, to_camel(name)):
+                if value.get(key) not in (None, {}, ""):
+                    raise NotSupported(key)
+        return value
+
+
+class Tagged(Body):
+    """What names container tags: the first is the user, the others are kept with the memories and filter."""
+
+    container_tag: OptionalIdentifier = None
+    container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
+
+    def tags(self) -> list[str]:
+        """The container tags, the user's first."""
+        named = [self.container_tag] if self.container_tag else []
+        return list(dict.fromkeys([*named, *(self.container_tags or ())]))
+
+
+class Document(Tagged):
+    """A document to take in: one text."""
+
+    content: Annotated[FreeText, Field(min_length=1)]
+    custom_id: OptionalIdentifier = None
+    metadata: Metadata | None = None
+    date: Instant | None = None
+    entity_context: Context | None = None
+    supporting_context: Context | None = None
+
+    @property
+    def context(self) -> str | None:
+        """What helps to understand what comes into the container, as either line calls it."""
+        return self.entity_context or self.supporting_context
+
+    @property
+    def said(self) -> datetime | None:
+        """When it was said: `date`, else a date in the metadata; never later than now."""
+        said = self.date or stated_date(self.metadata or {})
+        return said if said is not None and said <= datetime.now(UTC) else None
+
+
+class Conversation(Tagged):
+    """A conversation to take in: all of it, or what came since."""
+
+    conversation_id: Identifier
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)]
+    metadata: Metadata | None = None
+
+
+class DocumentChanges(Tagged):
+    """What is to be different about a document."""
+
+    content: Annotated[FreeText, Field(min_length=1)] | None = None
+    custom_id: OptionalIdentifier = None
+    metadata: Metadata | None = None
+    supporting_context: Context | None = None
+
+
+class ContainerChanges(Body):
+    """What helps to understand what comes into a container; None takes it away."""
+
+    supporting_context: Context | None
+
+
+class DocumentBatch(Tagged):
+    """Several documents; what stands beside them holds for each that does not say otherwise."""
+
+    documents: Annotated[list[dict[str, Any] | str], Field(min_length=1, max_length=600)]
+    metadata: Metadata | None = None
+
+    def contexts(self) -> dict[str, str]:
+        """By container tag what helps to understand what comes into it; the last that is said of each counts."""
+        contexts: dict[str, str] = {}
+        for item in self.documents:
+            own = item if isinstance(item, dict) else {}
+            context = own.get("entityContext") or own.get("supportingContext")
+            tag = own.get("containerTag") or next(iter(own.get("containerTags") or self.tags()), None)
+            if isinstance(context, str) and isinstance(tag, str):
+                contexts[tag] = context
+        return contexts
+
+
+class DocumentListing(Tagged):
+    """Which documents to list."""
+
+    page: Annotated[int, Field(ge=1, le=100_000)] = 1
+    limit: Annotated[int, Field(ge=1)] = 10
+    order: Annotated[str, Field(pattern="^(asc|desc)$")] = "desc"
+    include_content: bool = False
+    doc_id: OptionalIdentifier = None
+    filters: Filters | None = None
+    filter: Filters | None = None
+
+
+class BulkDelete(Body):
+    """Documents to delete, by their ids or all of some container tags."""
+
+    ids: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_PAGE)] | None = None
+    container_tags: Annotated[list[Identifier], Field(min_length=1, max_length=16)] | None = None
+
+    @model_validator(mode="after")
+    def _says_what(self) -> Self:
+        if not self.ids and not self.container_tags:
+            raise ValueError("give ids or containerTags")
+        return self
+
+
+class Search(Tagged):
+    """What to search for among memories, or among what was said word for word (`documents`), or both (`hybrid`)."""
+
+    q: Annotated[FreeText, Field(min_length=1)]
+    limit: Annotated[int, Field(ge=1)] = 10
+    threshold: Threshold | None = None
+    chunk_threshold: Threshold | None = None
+    filters: Filters | None = None
+    filter: Filters | None = None
+    search_mode: Annotated[str, Field(pattern="^(memories|hybrid|documents)$")] = "memories"
+    doc_id: OptionalIdentifier = None
+    include: dict[str, Any] | None = None
+    include_full_docs: bool = False
+
+
+class ProfileQuestion(Tagged):
+    """Whose profile is asked for, and what to find beside it."""
+
+    q: FreeText | None = None
+    threshold: Threshold | None = None
+    filters: Filters | None = None
+    filter: Filters | None = None
+    buckets: list[str] | None = None
+
+
+class NewMemory(Body):
+    """A memory to store as it is."""
+
+    content: Annotated[FreeText, Field(min_length=1)]
+    metadata: Metadata | None = None
+
+
+class NewMemories(Tagged):
+    """Memories to store as they are."""
+
+    memories: Annotated[list[NewMemory], Field(min_length=1, max_length=MAX_PAGE)]
+
+
+class TemporalContext(Body):
+    """When what a memory tells happened."""
+
+    event_date: list[Instant] | None = None
+
+
+class NamedMemory(Tagged):
+    """A memory by its id, or by its exact text."""
+
+    id: OptionalIdentifier = None
+    content: FreeText | None = None
+    reason: FreeText | None = None
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if not self.id and not self.content:
+            raise ValueError("give id or content")
+        return self
+
+
+class ChangedMemory(NamedMemory):
+    """A new version of a memory."""
+
+    new_content: Annotated[FreeText, Field(min_length=1)]
+    metadata: Metadata | None = None
+    forget_after: Instant | None = None
+    temporal_context: TemporalContext | None = None

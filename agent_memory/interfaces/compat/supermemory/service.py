@@ -1,0 +1,399 @@
+"""Supermemory's operations over our features; it keeps nothing itself. Everything lives in one namespace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.records import message_memory_id
+from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.api.principals import session_of, writing
+from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, NotFound, Unavailable, VersionMismatch
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.interfaces.compat.errors import bad_input
+from agent_memory.interfaces.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
+from agent_memory.interfaces.compat.supermemory.conversations import messages_of
+from agent_memory.interfaces.compat.supermemory.derived_memories import delete_memories_of
+from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
+from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
+from agent_memory.interfaces.compat.supermemory.memories import MOST_LOOKED_THROUGH, MemoryOperations
+from agent_memory.interfaces.compat.supermemory.requests import (
+    MAX_PAGE,
+    BulkDelete,
+    Conversation,
+    Document,
+    DocumentBatch,
+    DocumentChanges,
+    DocumentListing,
+)
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    MemoryRecord,
+    OperationState,
+    SearchRequest,
+    WorkingMemoryResponse,
+)
+
+# How often a write begins again that others overtook.
+_TRIES = 16
+# Deleting all of a container goes page by page: so many pages at most.
+_MOST_PAGES = 1_000
+
+
+KeepContext: TypeAlias = Callable[[], Awaitable[None]]
+"""Keeps what helps to understand a container."""
+
+
+class SupermemoryService(MemoryOperations):
+    """What Supermemory's API does, for the caller of one request. Raises Forbidden when the caller does not reach its namespace.
+
+    A document is a session of one message whose state is that of the session's work; its id is the session's. The first container tag is
+    the user.
+    """
+
+    async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
+        """Take a document in; what it says is remembered in the background.
+
+        What comes under a known `customId` of the same container is added to that document, or replaces it if it is another version of the
+        whole. Done twice, the second time changes nothing.
+        """
+        ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
+        return await self._accepted(ref, await self._write(ref, document, known=document.custom_id is not None), keep_context)
+
+    async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
+        """Keep what helps to understand a document that was written, and then begin with what it says."""
+        if keep_context is not None:
+            await keep_context()
+        if answer["status"] == "queued":
+            await self._services[OperationService].hasten_session(writing(self._scope), ref)
+        return answer
+
+    async def _write(
+        self, ref: SessionRef, document: Document, *, known: bool = True, replaces: bool = False, message_id: str | None = None
+    ) -> dict[str, Any]:
+        for _ in range(_TRIES):
+            try:
+                return await self._write_once(ref, document, known, replaces, message_id)
+            except VersionMismatch:
+                continue
+        raise Conflict("the document is being changed by others all the time: try again")
+
+    async def _write_once(self, ref: SessionRef, document: Document, known: bool, replaces: bool, message_id: str | None) -> dict[str, Any]:
+        """As `add`; with `replaces`, the text is all that the document says from now on.
+
+        The new state is written first, in one script, and only over the state that was read. Then memories go that rest on nothing of it.
+        """
+        scope, others = writing(self._scope), document.tags()[1:]
+        text, given = document.content, document.metadata or {}
+        existing, version = await self._read(ref) if known else (None, None)
+        begins_anew = existing is not None
+        if existing is not None:
+            stored, names = stored_metadata(existing), [message.id for message in existing.messages]
+            given = metadata_of(stored) if document.metadata is None else given
+            same_marks = (given, others) == (metadata_of(stored), stored.get(TAGS) or [])
+            parts = [message.content for message in existing.messages]
+            added = ("" if parts == [text] else None) if replaces else "" if message_id in names else added_text(parts, text)
+            if added == "" and same_marks:
+                # What a replacement left that was interrupted before its end.
+                await delete_memories_of(self._services, scope, ref, current=names)
+                return {"id": ref.session_id, "status": (await self._statuses([existing]))[0]}
+            if added == "":
+                text = content_of(existing)
+            elif added is not None and others == (stored.get(TAGS) or []):
+                text, begins_anew = added, False
+        message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.said, message_id)
+        body = AppendMessagesRequest.model_validate(
+            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": [message], "context_window_max": WHOLE_WINDOW}
+        )
+        await self._services[SessionService].append(scope, ref.session_id, body, if_match=version, anew=begins_anew)
+        if begins_anew:
+            await delete_memories_of(self._services, scope, ref, current=[message["id"]])
+        return {"id": ref.session_id, "status": "queued"}
+
+    async def converse(self, conversation: Conversation) -> dict[str, Any]:
+        """Take in what is new of a conversation. It is a document whose parts are its messages, each said by its role."""
+        scope, tags = writing(self._scope), conversation.tags()
+        ref = self._ref(conversation.conversation_id, next(iter(tags), None))
+        existing, _ = await self._read(ref)
+        metadata = conversation.metadata
+        if metadata is None:
+            metadata = metadata_of(stored_metadata(existing)) if existing else {}
+        known = {message.id for message in existing.messages} if existing else set[str]()
+        sent = messages_of(conversation.messages, {**metadata, **({TAGS: tags[1:]} if tags[1:] else {})})
+        new = [message for message in sent if message["id"] not in known]
+        answer = {"id": ref.session_id, "conversationId": ref.session_id}
+        if existing and not new:
+            return {**answer, "status": (await self._statuses([existing]))[0]}
+        body = AppendMessagesRequest.model_validate(
+            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": new, "context_window_max": WHOLE_WINDOW}
+        )
+        await self._services[SessionService].append(scope, ref.session_id, body)
+        return {**answer, "status": "queued"}
+
+    async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
+        """Add documents one after the other; report invalid ones without stopping.
+
+        `contexts` keep what helps to understand a container, by its tag, once a document of it is accepted.
+        """
+        shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
+        results: list[dict[str, Any]] = []
+        for item in batch.documents:
+            try:
+                values = {"content": item} if isinstance(item, str) else item
+                document = Document.model_validate({**shared, **values})
+                results.append(await self.add(document, contexts.get(next(iter(document.tags()), ""))))
+            except ValidationError as error:
+                results.append({"id": "", "status": "error", "error": bad_input(error).message})
+            except Unavailable:
+                raise
+            except AgentMemoryError as error:
+                results.append({"id": "", "status": "error", "error": error.message})
+        failed = sum(result["status"] == "error" for result in results)
+        return {"results": results, "success": len(results) - failed, "failed": failed}
+
+    async def get(self, name: str, user: str | None = None) -> dict[str, Any]:
+        """A document. Raises NotFound."""
+        return (await self._answers([await self._session(name, user)]))[0]
+
+    async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
+        """The documents that memories come from, by user and id."""
+        refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
+        sessions = await self._load_sessions(refs)
+        answers = await self._answers(sessions)
+        return {(session.user_id, session.session_id): answer for session, answer in zip(sessions, answers, strict=True)}
+
+    async def parts(self, name: str, user: str | None = None) -> list[dict[str, Any]]:
+        """A document as the parts that it came in. Raises NotFound."""
+        session = await self._session(name, user)
+        return [chunk_answer(message.id, number, message.content, message.created_at) for number, message in enumerate(session.messages)]
+
+    async def change(
+        self, name: str, changes: DocumentChanges, user: str | None = None, keep_context: KeepContext | None = None
+    ) -> dict[str, Any]:
+        """Replace a document's text, metadata, id or tags. Raises NotFound.
+
+        A document that moves is written at its new place first; a move that is refused leaves it where it is.
+        """
+        session = await self._find(name, user) or await self._moving(name, user, changes.tags())
+        if session is None:
+            raise NotFound("Document not found")
+        content, metadata = content_of(session), stored_metadata(session)
+        tags = changes.tags() or [*([session.user_id] if session.user_id else []), *(metadata.get(TAGS) or [])]
+        document = Document(
+            content=changes.content or content,
+            custom_id=changes.custom_id or name,
+            container_tags=tags or None,
+            metadata=metadata_of(metadata) if changes.metadata is None else changes.metadata,
+        )
+        source, target = _ref_of(session), self._ref(document.custom_id or name, next(iter(tags), None))
+        if source == target:
+            return await self._accepted(target, await self._write(target, document, replaces=True), keep_context)
+        answer = await self._accepted(target, await self._write(target, document, message_id=session.messages[-1].id), keep_context)
+        await self._remove(source)
+        return answer
+
+    async def delete(self, name: str, user: str | None = None) -> None:
+        """Delete a document with all that came of it, or forget the memory of this id. Raises NotFound."""
+        writing(self._scope)
+        session = await self._find(name, user)
+        if session is not None:
+            return await self._remove(_ref_of(session))
+        if (record := await self._memory_of(name, user)) is not None:
+            await self.forget_ids([record.id], record.user_id)
+            return None
+        raise NotFound("Document not found")
+
+    async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
+        """Deletes documents by id, or all of container tags with all that is known there."""
+        scope = writing(self._scope)
+        errors: list[dict[str, str]] = []
+        deleted = 0
+        for name in request.ids or ():
+            try:
+                await self.delete(name, user)
+                deleted += 1
+            except NotFound:
+                errors.append({"id": name, "error": "Document not found"})
+        for tag in request.container_tags or ():
+            deleted += await self._delete_all(scope, tag)
+        answer: dict[str, Any] = {"success": not errors, "deletedCount": deleted}
+        if errors:
+            answer["errors"] = errors
+        if request.container_tags:
+            answer["containerTags"] = request.container_tags
+        return answer
+
+    async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
+        """A page of documents, the newest first unless asked otherwise, and where in the list it stands."""
+        tags, size = request.tags(), min(request.limit, MAX_PAGE)
+        condition = await self._selection(tags, request.filters or request.filter)
+        if len(condition) > (1 if tags else 0):
+            return await self._list_fitting(request, condition, size)
+        sessions, user = self._services[SessionService], tags[0] if tags else None
+        total = (await sessions.list(self._scope, namespace=self._namespace, user_id=user, limit=1)).total
+        first = (request.page - 1) * size
+        last = min(first + size, total)
+        if request.order == "desc":
+            first, last = total - last, total - first
+        refs: Sequence[SessionRef] = ()
+        if first < last:
+            listed = await sessions.list_refs(self._scope, self._namespace, user, last - first, max(first, 0))
+            refs = listed if request.order == "asc" else listed[::-1]
+        return await self._documents(refs, content=request.include_content), page_of(request.page, size, total)
+
+    async def _list_fitting(
+        self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
+    ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
+        """As `list`, of the documents whose memories fit a condition: of what was said word for word, the newest 5,000."""
+        messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
+        refs: dict[SessionRef, None] = {}
+        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
+            values = {"namespace": {"eq": self._namespace}, "filter": messages, "limit": MAX_PAGE, "offset": offset}
+            found = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in found.memories if hit.session_id}
+            if found.next_offset is None:
+                break
+        ordered = list(refs)[:: -1 if request.order == "asc" else 1]
+        first = (request.page - 1) * size
+        shown = await self._documents(ordered[first : first + size], content=request.include_content)
+        return shown, page_of(request.page, size, len(ordered))
+
+    async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
+        """Those of the documents that there are, in the order of `refs`, in a number of round trips that does not depend on how many."""
+        return await self._answers(await self._load_sessions(refs), content=content)
+
+    async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
+        sessions = await self._services[SessionService].get_many(self._scope, list(dict.fromkeys(refs)))
+        return [session for session in sessions if session.messages]
+
+    def _ref(self, name: str, user: str | None) -> SessionRef:
+        """The document of an id in a container; without one it is an owner of its own. Raises Forbidden."""
+        return session_of(self._scope, name, self._namespace, user)
+
+    async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
+        """Exactly this document, if it is there, and the version to write over."""
+        try:
+            sessions = self._services[SessionService]
+            answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
+        except NotFound:
+            return None, "absent"
+        if _ref_of(answer.session) != ref:
+            return None, "absent"
+        return answer.session if answer.session.messages else None, str(answer.version)
+
+    async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
+        """The document of a container; where none is named the one without, else the only one of this id."""
+        try:
+            answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
+        except NotFound:
+            return None
+        session = answer.session
+        return session if session.messages and (user is None or session.user_id == user) else None
+
+    async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
+        """The document whose move into a container was interrupted, which left it in both: the one that is to go."""
+        if user is not None or not tags:
+            return None
+        refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
+        sessions = await self._load_sessions(refs)
+        moved = [session for session in sessions if session.user_id == tags[0]]
+        if len(sessions) != 2 or len(moved) != 1:
+            return None
+        (left,) = (session for session in sessions if session is not moved[0])
+        return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
+
+    async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
+        """The memory of an id, in a container or (None) in any."""
+        (record,) = await self._services[MemoryStore].get(self._scope, [name])
+        return record if record is not None and user in (None, record.user_id) else None
+
+    async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
+        session = await self._find(name, user)
+        if session is None:
+            raise NotFound("Document not found")
+        return session
+
+    async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
+        """Of each document `done` when what it says is remembered, and known to the profile, else `queued` or `failed`."""
+        operations = self._services[OperationService]
+        refs = [SessionRef(session.session_id, self._namespace, session.user_id) for session in sessions]
+        states = await operations.load_states(self._scope, [operations.session_marks(self._scope, ref) for ref in refs])
+        made = {
+            ref: [message_memory_id(ref, message.id) for message in session.messages]
+            for ref, session, state in zip(refs, sessions, states, strict=True)
+            if state <= {OperationState.DONE}
+        }
+        for fact in await self._facts_of(list(made)) if self._extracts else ():
+            made.get(SessionRef(fact.session_id or "", self._namespace, fact.user_id), []).append(fact.id)
+        marks = [operations.follow_marks(self._scope, ids) for ids in made.values()]
+        followed = dict(zip(made, await operations.load_states(self._scope, marks), strict=True))
+        over = {OperationState.DONE, OperationState.DEAD}
+        return [
+            "failed" if OperationState.DEAD in state else "done" if ref in followed and followed[ref] <= over else "queued"
+            for ref, state in zip(refs, states, strict=True)
+        ]
+
+    async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
+        """The facts that were taken from documents, page by page; those of documents of the same name under other tags among them."""
+        facts: list[MemoryRecord] = []
+        names = sorted({ref.session_id for ref in refs})
+        condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
+        while names:
+            values = {"namespace": {"eq": self._namespace}, "filter": {"and": condition}, "limit": MAX_PAGE, "offset": len(facts)}
+            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            facts += page.memories
+            if page.next_offset is None:
+                break
+        return facts
+
+    async def _answers(self, sessions: Sequence[WorkingMemoryResponse], *, content: bool = True) -> list[dict[str, Any]]:
+        statuses = await self._statuses(sessions)
+        return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
+
+    async def _remove(self, ref: SessionRef) -> None:
+        """Delete a document and what came of it. Its session goes last: after a crash, the same request finds it and finishes."""
+        scope, sessions = writing(self._scope), self._services[SessionStore]
+        await sessions.delete(scope, ref, only_work=True)
+        await delete_memories_of(self._services, scope, ref)
+        await sessions.delete(scope, ref)
+
+    async def _delete_all(self, scope: Scope, tag: str) -> int:
+        sessions, deleted = self._services[SessionService], 0
+        for _ in range(_MOST_PAGES):
+            names = (await sessions.list(scope, namespace=self._namespace, user_id=tag, limit=MAX_PAGE)).sessions
+            for name in names:
+                await sessions.delete(scope, name, namespace=self._namespace, user_id=tag)
+            deleted += len(names)
+            if len(names) < MAX_PAGE:
+                break
+        values = {"user_id": {"eq": tag}, "namespace": {"eq": self._namespace}, "history": True, "limit": MAX_PAGE}
+        for _ in range(_MOST_PAGES):
+            body = SearchRequest.model_validate(values)
+            ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
+            if not ids:
+                break
+            await self._services[MemoryService].delete(scope, ids)
+        return deleted
+
+
+def _ref_of(session: WorkingMemoryResponse) -> SessionRef:
+    return SessionRef(session.session_id, session.namespace, session.user_id)
+
+
+def page_of(page: int, size: int, total: int) -> dict[str, Any]:
+    """Where in a list a page stands."""
+    return {"currentPage": page, "limit": size, "totalItems": total, "totalPages": -(-total // size)}
+
+
+def milliseconds_since(begun: float) -> float:
+    """How long ago `begun` (of `time.perf_counter`) was, in milliseconds."""
+    return round((time.perf_counter() - begun) * 1000, 2)

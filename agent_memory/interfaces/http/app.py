@@ -1,0 +1,175 @@
+"""The composition of the HTTP face: settings and a runtime in, an ASGI application out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from agent_memory import __version__
+from agent_memory.features.access.credentials import Authenticator, CredentialGate
+from agent_memory.features.access.limits import RequestLimit
+from agent_memory.foundation.api import errors
+from agent_memory.foundation.api.dependencies import scope_of
+from agent_memory.foundation.api.operation import OperationTable
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.compat.mem0 import routes as mem0
+from agent_memory.interfaces.compat.supermemory import routes as supermemory
+from agent_memory.interfaces.http import health
+from agent_memory.interfaces.http.document import pages
+from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
+from agent_memory.interfaces.http.middleware.auditing import AuditMiddleware
+from agent_memory.interfaces.http.middleware.authentication import AuthenticationMiddleware, describe
+from agent_memory.interfaces.http.middleware.body_deadline import BodyDeadlineMiddleware
+from agent_memory.interfaces.http.middleware.hosts_and_origins import HostMiddleware, allowed_names
+from agent_memory.interfaces.http.middleware.known_caller import KnownCallerMiddleware
+from agent_memory.interfaces.http.middleware.rate_limit import RateLimitMiddleware
+from agent_memory.interfaces.http.middleware.request import RequestMiddleware
+from agent_memory.interfaces.http.middleware.token_scheme import TokenSchemeMiddleware
+from agent_memory.interfaces.http.protected_resource import challenge_of, metadata_routes
+from agent_memory.interfaces.http.routes import ROUTERS
+from agent_memory.interfaces.http.unserved_apis import UnservedRoutes
+from agent_memory.interfaces.mcp.lazy import McpDoor
+from agent_memory.runtime import Runtime, open_runtime
+
+DESCRIPTION = """The self-hosted memory server for AI agents: working memory per session, long-term memory across sessions.
+
+A path may be written with or without a trailing slash. Times go out in UTC; naive times are read as UTC, numbers as epoch seconds.
+Errors are JSON: `detail` says what is wrong and how to put it right, `code` is a stable word for programs."""
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.mcp.http import McpHttp, Transport
+
+# What a page of another origin may read of an answer, beside its body.
+_EXPOSED_HEADERS = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending", "X-Ignored-Fields")
+# While Redis is slow to say whether a tenant may ask, so many of its requests wait for that; the others wait for a place first.
+_MOST_WAITING_FOR_LIMIT = 32
+
+
+class _App(FastAPI):
+    """FastAPI, whose document also says who must send credentials, what fields mean, and what to send."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """See FastAPI, whose own layers serve what nobody uses here (telemetry, temporary files, limits of bodies): 10 µs a request."""
+        app: ASGIApp = ExceptionMiddleware(self.router, handlers=self.exception_handlers)
+        for layer, arguments, options in reversed(self.user_middleware):
+            app = layer(app, *arguments, **options)
+        return app
+
+    def openapi(self) -> dict[str, Any]:
+        is_complete = self.openapi_schema is not None
+        document = super().openapi()
+        if not is_complete:
+            # Of use to nobody but a reader of the document: a start does not wait for them.
+            from agent_memory.interfaces.http.document.descriptions import describe_fields
+            from agent_memory.interfaces.http.document.examples import add_examples
+
+            describe(document, required=self.state.settings.auth.required)
+            describe_fields(document)
+            add_examples(document)
+        return document
+
+
+def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
+    """The application. With a `runtime` it uses that one and leaves it open; without, its lifespan opens and closes one.
+
+    Raises StartupError at start when there is neither a runtime nor a `REDIS_URL`.
+    """
+    mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
+    # Not include_router, which matches every path twice.
+    return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
+
+
+def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
+    """An application for MCP alone, beside what those who run it ask for: /v1/health, /v1/ready, /metrics. `state.mcp` has its streams."""
+    from agent_memory.interfaces.mcp.http import McpHttp
+
+    mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
+    return _assembled(settings, runtime, health.router.routes, mcp, host=settings.mcp.host)
+
+
+def _assembled(
+    settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | McpDoor | None, *, host: str
+) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            if app.state.runtime is None:
+                if settings.redis.url is None:
+                    raise StartupError("REDIS_URL is not set: give the address of a Redis with the query engine")
+                opened = await stack.enter_async_context(open_runtime(settings, settings.redis.url.get_secret_value()))
+                app.state.runtime = opened
+                stack.callback(setattr, app.state, "runtime", None)
+            if mcp is not None:
+                await stack.enter_async_context(mcp.running(app.state.runtime))
+            yield
+
+    app = _App(
+        title="agent-memory",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url=None,  # its pages come with a content policy
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        # Asked for anew in every request, and RequestMiddleware measures already.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.runtime = runtime
+    app.state.settings = settings
+    app.state.mcp = mcp
+    app.state.max_body_bytes = settings.server.max_body_bytes
+    errors.install(app)
+    _add_middleware(app, settings, host)
+    app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
+    compatible = {"mem0": mem0.routes(), "supermemory": supermemory.routes()}
+    routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
+    # Before the routes of the documentation, since the order is that of matching.
+    app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
+    app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
+    return app
+
+
+def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
+    """Puts the layers around the routes, from the innermost to the outermost."""
+
+    def gate() -> CredentialGate | None:
+        return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
+
+    def limit() -> RequestLimit | None:
+        return None if app.state.runtime is None else app.state.runtime[RequestLimit]
+
+    required, limited = settings.auth.required, settings.limits.limits_any("requests_per_minute")
+    seconds = settings.server.request_timeout_seconds
+    if limited:
+        app.add_middleware(RateLimitMiddleware, limit=limit, required=required)
+    if required:
+        app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings))
+    app.add_middleware(AdmissionMiddleware, most=settings.server.max_concurrent_requests, fair=required)
+    if limited:
+        app.add_middleware(RateLimitMiddleware, limit=limit, required=required, most_waiting=_MOST_WAITING_FOR_LIMIT)
+    if required:
+        app.add_middleware(KnownCallerMiddleware, gate=gate)
+    if settings.server.audit_log:
+        app.add_middleware(AuditMiddleware, required=required)
+    origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
+    names = allowed_names(settings, host)
+    if names is not None or not required:
+        app.add_middleware(HostMiddleware, names=names, origins=frozenset(origins))
+    if origins:
+        # Before credentials are asked for: browsers send none with the question whether they may ask.
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
+    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
+    if required or "mem0" in settings.compat.names:
+        app.add_middleware(TokenSchemeMiddleware, prefixes=mem0.PREFIXES)
+    # Outermost, so that a refusal of any other layer has its id and is counted, too.
+    app.add_middleware(RequestMiddleware, timeout=seconds)

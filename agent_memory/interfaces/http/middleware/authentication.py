@@ -1,0 +1,79 @@
+"""Asks every request for its credentials, whichever face answers it. Not installed when AUTH_MODE is disabled: then it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory.features.access.credentials import CredentialGate, credential_of
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.api.principals import PRINCIPAL
+from agent_memory.foundation.core.errors import AgentMemoryError, Unauthenticated, Unavailable
+from agent_memory.interfaces.http.document import pages
+from agent_memory.interfaces.http.protected_resource import METADATA_PATH
+
+# Open to everybody: that the process answers, who may let one in, and the documentation.
+OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
+# Answered without credentials too, but then in fewer words.
+TERSE_PATHS = frozenset({"/v1/ready"})
+
+SCHEMES: dict[str, dict[str, str]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
+}
+"""How credentials may be sent, in OpenAPI's words."""
+
+
+def describe(document: dict[str, Any], *, required: bool) -> None:
+    """Says in an OpenAPI document which operations ask for credentials; where they are not `required`, each does without them, too."""
+    document.setdefault("components", {})["securitySchemes"] = SCHEMES
+    schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
+    for path, methods in document["paths"].items():
+        if path not in OPEN_PATHS:
+            for operation in methods.values():
+                operation["security"] = schemes if required and path not in TERSE_PATHS else [{}, *schemes]
+
+
+class AuthenticationMiddleware:
+    """Pure ASGI: puts the caller's `Principal` into the request's scope, or answers 401 (503 while it cannot be checked).
+
+    `gate` is asked for at each request, because the runtime that has it opens later than the application is made.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Callable[[], CredentialGate | None],
+        challenge: Callable[[Scope], str] = lambda scope: "Bearer",
+        open_paths: Collection[str] = OPEN_PATHS,
+        terse: Collection[str] = TERSE_PATHS,
+    ) -> None:
+        self._app = app
+        self._gate = gate
+        self._challenge = challenge
+        self._open = frozenset(open_paths)
+        self._terse = frozenset(terse)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].rstrip("/")
+        # Whose credential was checked a moment ago is named already (`known_caller.py`).
+        if path not in self._open and PRINCIPAL not in scope:
+            try:
+                credential = credential_of(scope["headers"])
+                if credential is not None:
+                    gate = self._gate()
+                    if gate is None:
+                        raise Unavailable("the server is starting")
+                    scope[PRINCIPAL] = await gate.admit(credential)
+                elif path not in self._terse:
+                    raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")
+            except AgentMemoryError as error:
+                await render(error, challenge=self._challenge(scope))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

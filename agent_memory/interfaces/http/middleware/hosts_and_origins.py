@@ -1,0 +1,117 @@
+"""Lets in requests by names of ours only, so that no web page reaches a server without credentials through a name of its own.
+
+A page whose name is made to resolve to this machine (DNS rebinding) is of one origin with us in its browser's eyes; the `Host` header gives
+it away. A page of another origin (scheme, host or port) cannot read our answers, but could still make us act with a plain request; its
+`ChangeOrigin` header tells, and `Sec-Fetch-Site` where browsers send it.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory.features.access.exposure import is_loopback
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.core.errors import Forbidden, WrongHost
+from agent_memory.foundation.core.settings import Settings
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+# What browsers say of a page of another origin (Sec-Fetch-Site).
+_OTHER_SITES = frozenset({b"cross-site", b"same-site"})
+_PORTS = {b"http": 80, b"https": 443}
+_MOST_REMEMBERED = 1000
+
+
+def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
+    """The host names that a server which listens on `host` is reached by, besides those of this machine; None: by any.
+
+    Without ALLOWED_HOSTS it is any where credentials are asked for, and where it listens on more than this machine.
+    """
+    names = _names(settings.server.allowed_hosts)
+    if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):
+        return None
+    return names
+
+
+def _names(setting: str) -> frozenset[str]:
+    return frozenset(name.strip().casefold().strip("[]") for name in setting.split(",")) - {""}
+
+
+class HostMiddleware:
+    """Pure ASGI: answers 421 to other `Host` headers, and 403 to other pages' requests that would change something.
+
+    `names` are those of the server besides this machine's (None: any); `origins` those of other pages that may ask
+    (CORS_ALLOWED_ORIGINS).
+    """
+
+    def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
+        self._app = app
+        self._names = names
+        self._origins = origins
+        self._allowed: set[bytes] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            host, origin, site = b"", None, b""
+            for name, value in scope["headers"]:
+                if name == b"host":
+                    host = value
+                    if not (value in self._allowed or self._is_ours(value)):
+                        message = "the server is not known by this name: call it by one of this machine, or add the name to ALLOWED_HOSTS"
+                        await render(WrongHost(message))(scope, receive, send)
+                        return
+                elif name == b"origin":
+                    origin = value
+                elif name == b"sec-fetch-site":
+                    site = value
+            if (origin is not None or site) and not _reads(scope) and not self._may_ask(scope["scheme"], host, origin, site):
+                message = "a page of another origin may not ask for this: add its origin to CORS_ALLOWED_ORIGINS"
+                await render(Forbidden(message))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_ours(self, address: bytes) -> bool:
+        """Whether the host of `host:port` is one of ours, whatever the port."""
+        if self._names is None:
+            return True
+        try:
+            host = (urlsplit(b"//" + address).hostname or b"").decode("ascii").rstrip(".")
+        except ValueError:  # no ASCII, or brackets that do not match
+            return False
+        if not (host in self._names or is_loopback(host)):
+            return False
+        if len(self._allowed) < _MOST_REMEMBERED:
+            self._allowed.add(address)
+        return True
+
+    def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
+        """Whether a page may change something: one of ours, or one that is let in by name."""
+        if "*" in self._origins:
+            return True
+        if origin is None:
+            return site not in _OTHER_SITES
+        if origin.decode("latin-1") in self._origins:
+            return True
+        own, asked = _parts(origin), _parts(scheme.encode() + b"://" + host)
+        if own is not None and site == b"same-origin":
+            # The browser knows better than we, who may stand behind a proxy that ends TLS.
+            asked = _parts(own[0] + b"://" + host)
+        return own is not None and own == asked
+
+
+def _reads(scope: Scope) -> bool:
+    # A stream of MCP is opened by a GET, and is no mere reading.
+    return scope["method"] in _READING and not scope["path"].rstrip("/").endswith("/sse")
+
+
+def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
+    """Scheme, host and port of an origin; None when it is none of the web."""
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:  # brackets that do not match, or no port
+        return None
+    if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
+        return None
+    return parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port

@@ -1,0 +1,42 @@
+"""Names the caller of a request whose credential was checked a moment ago, before the request asks for its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory.features.access.credentials import CredentialGate, credential_of
+from agent_memory.foundation.api.principals import PRINCIPAL
+from agent_memory.foundation.core.errors import Unauthenticated
+from agent_memory.interfaces.http.middleware.admission import TENANT
+
+# The share of those who run the server, which no tenant can have: its name is not empty.
+_OPERATORS = "\0operators"
+
+
+class KnownCallerMiddleware:
+    """Pure ASGI, where credentials are asked for. `gate` is asked for at each request, because it opens later."""
+
+    def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._identify(scope)
+        await self._app(scope, receive, send)
+
+    def _identify(self, scope: Scope) -> None:
+        """Notes whose share of the places the request takes, and who asks, where that is certain."""
+        try:
+            credential = credential_of(scope["headers"])
+        except Unauthenticated:
+            return  # the check behind says what is wrong
+        gate = None if credential is None else self._gate()
+        known = None if gate is None or credential is None else gate.recall_principal(credential)
+        if known is not None:
+            principal, still_counts = known
+            scope[TENANT] = _OPERATORS if principal.operator else principal.tenant
+            if still_counts:
+                scope[PRINCIPAL] = principal

@@ -1,0 +1,81 @@
+"""Counts the requests of each tenant, before anything of them is read. Installed only where some tenant has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory.features.access.limits import RequestLimit
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.api.principals import EVERYBODY, PRINCIPAL
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.scope import Principal
+from agent_memory.interfaces.http.document import pages
+from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
+
+_COUNTED = "agent_memory.counted"
+"""The name under which an ASGI scope says that the request was counted."""
+# Whoever watches the server is no tenant.
+_UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
+# Whoever sends on in spite of refusals waits for the next ones, so that one connection cannot ask thousands of times in a second.
+_HOLD_SECONDS = 0.05
+_MOST_HELD = 256
+
+
+class RateLimitMiddleware:
+    """Pure ASGI: answers 429 with `Retry-After` for a tenant that asks too often. `limit` is asked for at each request, as it opens later.
+
+    It stands on a request's way twice: before admission, for callers that are known by then, so that a refusal takes nobody's place, and
+    within the check of credentials, for all others. At most `most_waiting` of a tenant's requests wait here for Redis' verdict; what is
+    beyond goes on and is counted later. Operators are let in in any case where credentials are asked for (`required`): they must be able
+    to act while somebody floods.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limit: Callable[[], RequestLimit | None],
+        required: bool,
+        most_waiting: float = math.inf,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._app = app
+        self._limit = limit
+        self._anonymous = None if required else EVERYBODY
+        self._most_waiting = most_waiting
+        self._pause = pause
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller: Principal | None = scope.get(PRINCIPAL, self._anonymous)
+        limit = self._limit()
+        if limit is None or caller is None or not self._counts(scope, caller) or limit.waiting(caller.tenant) >= self._most_waiting:
+            await self._app(scope, receive, send)
+            return
+        cost = cost_of(scope)
+        try:
+            await limit.admit(caller.tenant, cost or 1)
+        except AgentMemoryError as error:
+            if self._held < _MOST_HELD and limit.is_hammered(caller.tenant):
+                await self._hold()
+            await render(error)(scope, receive, send)
+            return
+        scope[_COUNTED] = True
+        await self._app(scope, receive if cost else counted_body(receive, limit, caller.tenant), send)
+
+    @staticmethod
+    def _counts(scope: Scope, caller: Principal) -> bool:
+        if scope["type"] != "http" or _COUNTED in scope or (caller.operator and caller is not EVERYBODY):
+            return False
+        return scope["path"].rstrip("/") not in _UNCOUNTED_PATHS
+
+    async def _hold(self) -> None:
+        self._held += 1
+        try:
+            await self._pause(_HOLD_SECONDS)
+        finally:
+            self._held -= 1

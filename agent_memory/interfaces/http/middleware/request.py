@@ -1,0 +1,94 @@
+"""The outermost layer of every request: its id, its deadline, its metrics, its line in the log, and the last defence against a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+from time import perf_counter
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_memory.foundation.api.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
+from agent_memory.foundation.api.responses import DEADLINE
+from agent_memory.foundation.core.errors import Unavailable
+from agent_memory.foundation.core.logs import log_request
+from agent_memory.foundation.core.metrics import RequestMeter
+from agent_memory.interfaces.http.document.pages import CONTENT_POLICY, PATHS
+
+log = logging.getLogger(__name__)
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+_METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+# What is asked for every few seconds by those who watch.
+_QUIET = frozenset({"/v1/health", "/v1/ready", "/metrics"})
+_PREFIX = re.compile(r"/v1/[a-z-]{1,32}(?=/|\Z)")
+# No answer but the documentation's is a page: nothing in it is to be loaded, run, guessed at or framed.
+_POLICY = b"content-security-policy"
+_DATA_POLICY = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
+_GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
+
+
+class RequestMiddleware:
+    """Pure ASGI, one closure per request. `timeout` is the deadline of a request in seconds, which streams lift."""
+
+    def __init__(self, app: ASGIApp, *, timeout: float) -> None:
+        self._app = app
+        self._timeout = timeout
+        self._meter = RequestMeter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        scope["agent_memory.request_id"] = request_id = _request_id(scope)
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                policy = (_POLICY, scope[CONTENT_POLICY]) if CONTENT_POLICY in scope else _DATA_POLICY
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id), policy, *_GUARDS]
+            await send(message)
+
+        scope[DEADLINE] = deadline = asyncio.timeout(self._timeout)
+        try:
+            async with deadline:
+                await self._app(scope, receive, send_with_headers)
+        except Exception as error:  # the connection stays usable and the caller learns no internals; the trace is in the log
+            late = isinstance(error, TimeoutError) and deadline.expired()
+            if late:
+                log.warning("%s %s passed its deadline of %g s", scope["method"], template_of(scope), self._timeout)
+            else:
+                log.exception("%s %s failed, request %s", scope["method"], template_of(scope), request_id.decode())
+            if status:
+                raise  # half an answer is out: the server must cut the connection
+            answer = render(Unavailable(f"the request took longer than {self._timeout:g} s: try again")) if late else internal_error()
+            await answer(scope, receive, send_with_headers)
+        finally:
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            template, seconds = template_of(scope), perf_counter() - started
+            self._meter.observe(method, template, status, seconds)
+            path = _prefix_of(scope["path"]) if template == UNMATCHED else template
+            log_request(method, path, status or CLIENT_GONE, seconds, request_id.decode(), quiet=template in _QUIET)
+
+
+def _prefix_of(path: str) -> str:
+    """What may be logged of a path that no operation was found for, as when the request was refused before, or of a page."""
+    if path in PATHS:
+        return path
+    prefix = _PREFIX.match(path)
+    return f"{prefix[0]}/*" if prefix else UNMATCHED
+
+
+def _request_id(scope: Scope) -> bytes:
+    """The caller's `X-Request-Id` when it is a plain word of at most 128 characters, else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            if _REQUEST_ID.match(value):
+                return value
+            break
+    return b"%016x" % random.getrandbits(64)

@@ -1,0 +1,48 @@
+"""Where a client that must log in learns with whom: the metadata of a protected resource (RFC 9728), which MCP clients ask for."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Scope
+
+from agent_memory.foundation.api.responses import JsonResponse
+from agent_memory.foundation.core.settings import Settings
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
+
+
+def resource_of(settings: Settings, scope: Scope) -> str | None:
+    """The server's own address: PUBLIC_URL, else the one that the request was sent to; None when that is none."""
+    if settings.server.public_url is not None:
+        return settings.server.public_url.rstrip("/")
+    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    return f"{scope['scheme']}://{host}" if _HOST.match(host) else None
+
+
+def challenge_of(settings: Settings, scope: Scope) -> str:
+    """What WWW-Authenticate says: that a token is wanted and, where a login provider makes them, where that is described."""
+    resource = resource_of(settings, scope) if settings.auth.mode == "oauth2" else None
+    return "Bearer" if resource is None else f'Bearer resource_metadata="{resource}{METADATA_PATH}"'
+
+
+def metadata_routes(settings: Settings) -> list[BaseRoute]:
+    """The route of the metadata, where a login provider makes the tokens."""
+
+    async def metadata(request: Request) -> Response:
+        resource = resource_of(settings, request.scope)
+        if resource is None:
+            return JsonResponse({"detail": "host: must say how this server is reached", "code": "invalid_host"}, 400)
+        body = {
+            "resource": resource,
+            "authorization_servers": [settings.auth.oauth2_issuer_url],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "agent-memory",
+        }
+        return JsonResponse(body, headers={"cache-control": "no-store"})
+
+    return [Route(METADATA_PATH, metadata, methods=["GET"], include_in_schema=False)] if settings.auth.mode == "oauth2" else []

@@ -1,0 +1,204 @@
+"""uvicorn's HTTP protocol with bounds on a request's head: how long it may take, and how large it may be.
+
+A head that does not end, headers behind a body that do not end, the rest of a body that was refused and a connection that says nothing are
+cut off, whatever the application does meanwhile. Bodies have their bounds in `middleware/body_deadline.py`. Why this is a class of
+uvicorn's is written in docs/adr/0002-bounds-on-heads.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.core.errors import AgentMemoryError, RequestTimeout, TooLarge
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.draining import LINGER_SECONDS, last_answer
+from agent_memory.interfaces.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
+
+# Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
+KEEP_ALIVE_SECONDS = 75
+# Of a head, or of anything else that is no body; a query may name thousands of ids.
+MAX_HEAD_BYTES = 1024 * 1024
+# When the time is over we look again so many times, at such a distance: timers run before what has come in is read, and the loop may have
+# stood still. By then all that came in time has been read.
+_LOOKS = 3
+_LOOK_SECONDS = 0.05
+
+
+class HeadTooLarge(TooLarge):
+    """What comes before a body, or behind it, is larger than MAX_HEAD_BYTES."""
+
+    status = 431
+
+
+def http_protocol(settings: Settings) -> type[Connection]:
+    """The class of one server's connections, for `uvicorn.Config(http=...)`."""
+
+    class BoundedConnection(Connection):
+        head_seconds = settings.server.head_timeout_seconds
+
+    return BoundedConnection
+
+
+class JoinedWrites:
+    """A transport that writes the head of an answer together with what follows it: uvicorn would make two system calls, 10 to 20 µs.
+
+    Only where the length of a body is known: the head of a stream goes out at once.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """See asyncio.WriteTransport."""
+        if not self._head and data[-4:] == b"\r\n\r\n" and data[:5] == b"HTTP/" and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def flush(self) -> None:
+        """Writes a head that nothing follows, as of a HEAD request."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """See asyncio.BaseTransport."""
+        self.flush()
+        self._transport.close()
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. A request's head has `head_seconds` from its first byte on; what comes in one piece starts no timer."""
+
+    head_seconds: float
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._receiving = False  # a request has begun to come in and not ended
+        self._in_head = False
+        self._bytes_beside_body = 0  # since the last piece of a body
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_ended = False  # the last answer was written; what still comes is ignored
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See asyncio.Protocol. Whoever connects and says nothing is as one who has been answered and says nothing more."""
+        self._joined = JoinedWrites(transport)
+        super().connection_made(cast("asyncio.Transport", self._joined))
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        if self._has_ended:
+            return
+        self._bytes_beside_body += len(data)
+        super().data_received(data)
+        if self._receiving:
+            self._watch()
+
+    def on_message_begin(self) -> None:
+        """See httptools."""
+        self._receiving = self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """See httptools."""
+        self._in_head, self._bytes_beside_body = False, 0
+        self._stop_timer()
+        super().on_headers_complete()
+        # Headers that come behind a body are none of the request's (RFC 9110, 6.5.1).
+        self.headers = []
+
+    def on_body(self, body: bytes) -> None:
+        """See httptools."""
+        self._bytes_beside_body = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        self._receiving, self._bytes_beside_body = False, 0
+        self._stop_timer()
+        self.scope[BODY_COMPLETE] = True  # type: ignore[typeddict-unknown-key]
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """See uvicorn."""
+        self._joined.flush()
+        super().on_response_complete()
+        if self._receiving:
+            self._watch()
+
+    def shutdown(self) -> None:
+        """See uvicorn: we stop. What is on its way to us is answered; the answer says that it is the last."""
+        self._close_when_idle(_LOOKS)
+
+    def _close_when_idle(self, turns: int) -> None:
+        """Ends a connection on which nothing is asked, after so many turns of the loop in which that could have come in."""
+        if self.transport.is_closing() or self._has_ended:
+            return
+        if self._is_working():
+            super().shutdown()
+        elif turns and not self._receiving:
+            self.loop.call_soon(self._close_when_idle, turns - 1)
+        elif not self._receiving:
+            self._has_ended = True
+            self.transport.write(last_answer())
+            self.transport.write_eof()
+            self.loop.call_later(LINGER_SECONDS, self.transport.close)
+
+    def _is_working(self) -> bool:
+        """Whether the application has a request that is not answered."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        """After a read that ended within a request, or an answer to one that has not come in whole."""
+        if self.transport.is_closing():
+            return
+        if self._bytes_beside_body > MAX_HEAD_BYTES:
+            message = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes: send what is long in a body"
+            self._refuse(HeadTooLarge(message))
+        elif self._timer is None and (self._in_head or not self._is_working()):
+            self._timer = self.loop.call_later(self.head_seconds, self._time_over, _LOOKS)
+
+    def _time_over(self, looks: int) -> None:
+        if self.flow.read_paused:  # whoever cannot send is not late
+            self._timer = self.loop.call_later(self.head_seconds, self._time_over, _LOOKS)
+        elif looks:
+            self._timer = self.loop.call_later(_LOOK_SECONDS, self._time_over, looks - 1)
+        else:
+            within = f"within {self.head_seconds:g} s"
+            self._refuse(RequestTimeout(f"the head of the request did not come {within}: send it at once, or raise HEAD_TIMEOUT_SECONDS"))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse(self, error: AgentMemoryError) -> None:
+        """Answers a request that has not come in whole, and closes the connection: at once, or when what was asked before is answered."""
+        self._stop_timer()
+        if not self._is_working():
+            if self._in_head:
+                body = bytes(render(error).body)
+                head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+                self.transport.write(STATUS_LINE[error.status] + head + body)
+            self.transport.close()
+            return
+        self.cycle.keep_alive = False
+        self.flow.pause_reading()
+        if not self._in_head:
+            # Whoever reads the body answers it.
+            self.cycle.scope[REFUSAL] = error  # type: ignore[literal-required]
+            self.cycle.message_event.set()

@@ -1,0 +1,39 @@
+"""Paths of compatible APIs that are off: a 404 there names the setting that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from agent_memory.foundation.core.errors import NotFound
+
+# Versions of APIs that are not ours.
+_FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
+
+
+class UnservedRoutes(BaseRoute):
+    """Match what no other route does, where a path is one of a product whose API is off. It stands last."""
+
+    def __init__(self, products: Mapping[str, Sequence[BaseRoute]]) -> None:
+        self._patterns = {
+            name: [route.path_regex for route in routes if isinstance(route, Route)] for name, routes in products.items() if routes
+        }
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See BaseRoute."""
+        if scope["type"] == "http" and (names := self._products(scope["path"])):
+            return Match.FULL, {"unserved": names}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See BaseRoute. Raises NotFound."""
+        names = scope["unserved"]
+        api = "API of another product" if len(names) > 1 else f"compatible API ({names[0]})"
+        choices = " or ".join(f"COMPAT_APIS={name}" for name in names)
+        raise NotFound(f"Not Found: this path belongs to the {api} that this server does not serve. To serve it, set {choices}")
+
+    def _products(self, path: str) -> list[str]:
+        known = [name for name, patterns in self._patterns.items() if any(pattern.match(path) for pattern in patterns)]
+        return known or (list(self._patterns) if path.startswith(_FOREIGN) else [])

@@ -1,0 +1,191 @@
+"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below a namespace: `/{namespace}/mcp`.
+
+Whose call it is stands in the request that brought it, and nowhere else: concurrent calls cannot get each other's namespace or rights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeAlias
+
+import anyio
+from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.types import INVALID_PARAMS
+from starlette.requests import Request
+from starlette.routing import BaseRoute
+from starlette.types import Message, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from agent_memory.features.access.exposure import is_loopback
+from agent_memory.foundation.api.responses import DEADLINE
+from agent_memory.foundation.core.errors import Unavailable
+from agent_memory.foundation.core.input.bounds import check_values
+from agent_memory.foundation.core.input.lone_surrogates import repair_json
+from agent_memory.foundation.core.mcp_tools import Caller
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.mcp.paths import namespace_in, routes_of
+from agent_memory.interfaces.mcp.server import REPAIRED, build_server
+from agent_memory.runtime import Runtime
+
+Transport: TypeAlias = Literal["streamable-http", "sse"]
+
+_NO_MESSAGE = json.dumps(
+    {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_PARAMS, "message": "Validation error: the body is no message of JSON-RPC 2.0"}}
+).encode()
+_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
+
+
+class McpHttp:
+    """The routes of MCP, for any application whose lifespan enters `running`. `scope_of` tells what the sender of a request may see."""
+
+    def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
+        self._settings = settings
+        self._scope_of = scope_of
+        self._security = _security(settings, host)
+        self._server: Server[Any] | None = None
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._sse = SseServerTransport("/messages/", self._security, settings.server.max_body_bytes)
+        self._streams: set[anyio.CancelScope] = set()
+        self.routes: list[BaseRoute] = []
+        if "streamable-http" in transports:
+            self.routes += routes_of("POST", "mcp", self.streamable)
+        if "sse" in transports:
+            self.routes += routes_of("GET", "sse", self._stream)
+            self.routes += routes_of("POST", "messages", self._message)
+
+    @asynccontextmanager
+    async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
+        """Answers calls with this runtime."""
+        self._server = server = build_server(self._settings, runtime, self._who)
+        # Every request stands for itself: no session to lose, to hijack, or to be on the wrong one of several processes.
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            json_response=True,
+            stateless=True,
+            security_settings=self._security,
+            max_request_body_size=self._settings.server.max_body_bytes,
+        )
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            self._server = self._manager = None
+            self.stop()
+
+    def stop(self) -> None:
+        """Ends the streams that are open, which have no end of their own."""
+        for stream in self._streams:
+            stream.cancel()
+
+    async def _who(self, request: Request | None) -> Caller:
+        assert request is not None, "over HTTP each message is brought by a request"
+        mcp = self._settings.mcp
+        return Caller(self._scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
+
+    async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answers one request of streamable HTTP."""
+        if self._manager is None:
+            raise Unavailable("the server is starting")
+        await self._manager.handle_request(scope, self._repairing(scope, receive), _without_echo(send))
+
+    async def _stream(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        server = self._server
+        if server is None:
+            raise Unavailable("the server is starting")
+        refusal = await TransportSecurityMiddleware(self._security).validate_request(Request(scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        if DEADLINE in scope:
+            scope[DEADLINE].reschedule(None)
+        namespace = namespace_in(scope)
+        # The client is told to send its messages to the namespace under which it opened the stream.
+        below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
+        self._name_owner(below)
+        async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):
+            with anyio.CancelScope() as stream:
+                self._streams.add(stream)
+                try:
+                    await server.run(incoming, outgoing, server.create_initialization_options())
+                finally:
+                    self._streams.discard(stream)
+            await outgoing.aclose()
+
+    def _name_owner(self, scope: AsgiScope) -> None:
+        """Tells the SDK whose stream it is: messages of others are answered as if there were no such stream."""
+        seen = self._scope_of(Request(scope))
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=seen.tenant, subject=seen.actor, scopes=[]))
+
+    async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self._name_owner(scope)
+        await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
+
+    def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
+        """`receive` of a body that comes in one piece, with what is no Unicode in it replaced: the SDK would refuse it.
+
+        It raises BadInput for a body of too many values.
+        """
+        most = self._settings.server.max_body_bytes
+
+        async def receive_repaired() -> Message:
+            pieces: list[bytes] = []
+            more = True
+            while more and sum(map(len, pieces)) <= most:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return message
+                pieces.append(message.get("body", b""))
+                more = message.get("more_body", False)
+            body = b"".join(pieces)
+            check_values(body)
+            if not more and (repaired := repair_json(body)) is not None:
+                scope[REPAIRED] = repaired
+                body = repaired.body
+            return {"type": "http.request", "body": body, "more_body": more}
+
+        return receive_repaired
+
+
+def _without_echo(send: Send) -> Send:
+    """The SDK answers a body that is no message of the protocol with what stands in it, part by part: it says that it is none instead."""
+    held: Message | None = None
+
+    async def send_discreetly(message: Message) -> None:
+        nonlocal held
+        if message["type"] == "http.response.start" and message["status"] == 400:
+            held = message
+            return
+        if held is not None:
+            start, held = held, None
+            if b"Validation error" in message.get("body", b""):
+                message = {**message, "body": _NO_MESSAGE}
+                lengths = (b"content-length", b"%d" % len(_NO_MESSAGE))
+                start = {
+                    **start,
+                    "headers": [lengths if name.lower() == b"content-length" else (name, value) for name, value in start["headers"]],
+                }
+            await send(start)
+        await send(message)
+
+    return send_discreetly
+
+
+def _security(settings: Settings, host: str) -> TransportSecuritySettings:
+    """Which `Host` and `ChangeOrigin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
+    names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
+    if "*" in names or not (names or is_loopback(host)):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    names += _THIS_MACHINE
+    hosts = [entry for name in names for entry in (name, f"{name}:*")]
+    # Whether a page is of our own origin, the port included, `HostMiddleware` says before; others are let in by name.
+    origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
+    origins += [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

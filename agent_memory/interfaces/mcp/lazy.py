@@ -1,0 +1,81 @@
+"""The way to MCP for the API, which most callers never take: the SDK, a second of work to import, is loaded for the first who does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from agent_memory.foundation.core.errors import Unavailable
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.mcp.paths import routes_of
+from agent_memory.runtime import Runtime
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.mcp.http import McpHttp
+
+
+class McpDoor:
+    """The routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
+
+    def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], *, host: str) -> None:
+        self._settings = settings
+        self._scope_of = scope_of
+        self._host = host
+        self._asked = asyncio.Event()
+        self._opened: asyncio.Future[McpHttp] | None = None
+        self.routes = routes_of("POST", "mcp", self._streamable)
+
+    @asynccontextmanager
+    async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
+        """Answers calls with this runtime."""
+        self._asked, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
+        # What the SDK opens must be closed by the task that opened it.
+        task = asyncio.create_task(self._serve(runtime, self._opened, over))
+        try:
+            yield
+        finally:
+            over.set()
+            self._asked.set()
+            self._opened = None
+            await task
+
+    async def _serve(self, runtime: Runtime, opened: asyncio.Future[McpHttp], over: asyncio.Event) -> None:
+        await self._asked.wait()
+        try:
+            if over.is_set():
+                raise Unavailable("the server is stopping")
+            make = await asyncio.to_thread(_load, self._settings)
+            http = make(self._settings, self._scope_of, ["streamable-http"], host=self._host)
+            async with http.running(runtime):
+                opened.set_result(http)
+                await over.wait()
+        except Exception as error:  # whoever asked gets it
+            if opened.done():
+                raise
+            opened.set_exception(error)
+            opened.exception()
+
+    async def _streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        opened = self._opened
+        if opened is None:
+            raise Unavailable("the server is starting")
+        self._asked.set()
+        # Others wait for it, too, and it goes on when this one's deadline has passed.
+        http = await asyncio.shield(opened)
+        await http.streamable(scope, receive, send)
+
+
+def _load(settings: Settings) -> type[McpHttp]:
+    from agent_memory.interfaces.mcp.http import McpHttp
+    from agent_memory.interfaces.mcp.server import listed_tools
+
+    # A third of a second, which the event loop should not be held for.
+    listed_tools(settings.mcp.tools)
+    return McpHttp

@@ -1,0 +1,93 @@
+"""MCP over this process's stdin and stdout: one client, which started us."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from starlette.requests import Request
+
+from agent_memory.features.access.credentials import Authenticator
+from agent_memory.foundation.api.principals import EVERYBODY, scope_of
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.input.lone_surrogates import repair_json
+from agent_memory.foundation.core.mcp_tools import Caller
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.mcp.server import build_server
+from agent_memory.runtime import Runtime
+
+_WAITING_LINES = 16
+
+
+class StdioServer:
+    """Serves until the client closes our stdin, or `stop`. Raises StartupError without a credential where one is asked for."""
+
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._token = settings.mcp.token
+        if settings.auth.required and self._token is None:
+            raise StartupError(f"AUTH_MODE={settings.auth.mode}: give the client's API key or token in MCP_TOKEN")
+        self._server: Server[Any] = build_server(settings, runtime, self.who)
+        self._serving = anyio.CancelScope()
+        self._answers = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves. stdout is the client's alone from here on; what else is written to it goes to stderr."""
+        with self._serving:
+            async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
+                self._answers.set()
+                await self._server.run(incoming, outgoing, self._server.create_initialization_options())
+
+    async def who(self, request: Request | None) -> Caller:
+        """Who speaks over stdio: the owner of MCP_TOKEN, or anybody where nobody is asked. Raises as the gate does."""
+        settings = self._settings
+        # Asked anew for each call, so that a key that is revoked ends here, too.
+        caller = (
+            await self._runtime[Authenticator].gate.admit(self._token.get_secret_value())
+            if settings.auth.required and self._token
+            else EVERYBODY
+        )
+        return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
+
+    async def started(self) -> None:
+        """Returns once calls are answered."""
+        await self._answers.wait()
+
+    def drain(self) -> bool:
+        """Its only client is not sent elsewhere."""
+        return False
+
+    def stop(self) -> None:
+        """Lets `run` return."""
+        self._serving.cancel()
+
+
+class _Lines:
+    """The lines of stdin. A read from a pipe cannot be interrupted: the thread that waits in it is left behind when nobody wants more."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue(_WAITING_LINES)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+        while (line := await self._lines.get()) is not None:
+            yield line
+
+    def _read(self) -> None:
+        # Not sys.stdin, whose lock the interpreter wants when it ends.
+        with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed, nobody reads on
+            for line in stdin:
+                repaired = repair_json(line)
+                self._put((line if repaired is None else repaired.body + b"\n").decode("utf-8", "replace"))
+            self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()

@@ -1,0 +1,24 @@
+"""The runtime of a request, for interfaces that need more than the services of one bucket."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from agent_memory.foundation.api.dependencies import home_of, scope_of
+from agent_memory.runtime import Runtime
+
+
+def home_runtime_of(request: Request) -> Runtime:
+    """Return the runtime of the first bucket. Raises Unavailable before the store is open."""
+    return cast("Runtime", home_of(request))
+
+
+def runtime_of(request: Request) -> Runtime:
+    """Return the runtime with the data of the caller's tenant. Raises as `home_runtime_of`; with several buckets Unauthenticated, too."""
+    home = home_runtime_of(request)
+    return home.of(scope_of(request).tenant) if home.others else home
+
+
+HomeDep = Annotated[Runtime, Depends(home_runtime_of)]
