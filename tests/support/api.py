@@ -35,7 +35,7 @@ from agent_memory_client.models import (
     SessionListResponse,
     WorkingMemoryResponse,
 )
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 
 
 class _Server(uvicorn.Server):

@@ -16,7 +16,7 @@ from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.storage.lua_files import load, lua_names
 from agent_memory.interfaces.http.app import create_app
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.api import serving
 from tests.support.rig import SCOPE, Rig
 from tests.system.conftest import MakeChat, MakeProxied

@@ -11,14 +11,15 @@ from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution, Timeout
 
+from agent_memory.feature_list import FEATURES
 from agent_memory.foundation.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
+from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.core.scope import Work, carrying_out
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.scripts import Claim
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.extraction.set_aside import set_aside_failed
-from agent_memory_worker.items import embed_items
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.periodic_runner import register_jobs
@@ -40,6 +41,7 @@ _TIMEOUT = Timeout(timedelta(hours=1))
 _CLOSE_SECONDS = 3.0
 # So many batches of long texts are embedded at a time.
 _LONG_TEXTS = 2
+_DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
 class Tasks:
@@ -98,7 +100,7 @@ class Tasks:
     async def index_items(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
         """Makes items findable by vector."""
         async with self._begun(DueKind.ITEM, members) as claims:
-            await embed_items(self._runtime, [claim.member for claim in claims])
+            await import_name(_DUE_WORK[DueKind.ITEM])(self._runtime, [claim.member for claim in claims])
 
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
         """Does what an order asks for."""

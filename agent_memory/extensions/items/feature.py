@@ -11,6 +11,7 @@ from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.task_kinds import DueKind
 
 _SWEEP_MINUTES = 10.0
 
@@ -41,6 +42,7 @@ FEATURE = Feature(
         KeySpace("itn:<owner>", "hash", "how many items each path of an owner has", _UNTIL),
         KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
     ),
+    due_work={DueKind.ITEM: "agent_memory_worker.items:embed_items"},
     schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", _minutes)},
     exporter=ItemTransfer,
     eraser=ItemTransfer,

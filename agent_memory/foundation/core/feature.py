@@ -1,4 +1,4 @@
-"""How a feature announces itself: once, to everybody who must know of it. `feature_list.py` lists the announcements."""
+"""How a feature announces itself: once. `feature_list.py` collects the announcements."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from agent_memory.foundation.core.prompt_sections import AnnouncedSection
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.task_kinds import DueKind
 
 T = TypeVar("T")
 ExportLine = Mapping[str, Any]
@@ -265,6 +266,8 @@ class Feature:
     """The examples of its routes in the API's document."""
     jobs: Mapping[str, str] = field(default_factory=dict[str, str])
     """Work that somebody can ask for, by its name in a stored job: async functions of the runtime and the job."""
+    due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
+    """What a worker does with due marks of a kind: async functions of the runtime and the marks' members, as import strings."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     exporter: type[Exporter] | None = None
     session_part: type[SessionPart] | None = None

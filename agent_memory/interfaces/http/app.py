@@ -21,8 +21,6 @@ from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.operation import OperationTable
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.interfaces.compat.mem0 import routes as mem0
-from agent_memory.interfaces.compat.supermemory import routes as supermemory
 from agent_memory.interfaces.http import health
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
@@ -36,7 +34,7 @@ from agent_memory.interfaces.http.middleware.request import RequestMiddleware
 from agent_memory.interfaces.http.middleware.token_scheme import TokenSchemeMiddleware
 from agent_memory.interfaces.http.protected_resource import challenge_of, metadata_routes
 from agent_memory.interfaces.http.routes import ROUTERS
-from agent_memory.interfaces.http.unserved_apis import UnservedRoutes
+from agent_memory.interfaces.http.unserved_apis import UnservedRoutes, find_compatible_apis
 from agent_memory.interfaces.mcp.lazy import McpDoor
 from agent_memory.runtime import Runtime, open_runtime
 
@@ -129,9 +127,12 @@ def _assembled(
     app.state.mcp = mcp
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
-    _add_middleware(app, settings, host)
+    products = find_compatible_apis()
+    # Paths whose callers send their key as Mem0's clients do.
+    token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
+    _add_middleware(app, settings, host, token_prefixes)
     app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
-    compatible = {"mem0": mem0.routes(), "supermemory": supermemory.routes()}
+    compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     # Before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
@@ -139,7 +140,7 @@ def _assembled(
     return app
 
 
-def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
+def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...]) -> None:
     """Puts the layers around the routes, from the innermost to the outermost."""
 
     def gate() -> CredentialGate | None:
@@ -169,7 +170,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
         # Before credentials are asked for: browsers send none with the question whether they may ask.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
-    if required or "mem0" in settings.compat.names:
-        app.add_middleware(TokenSchemeMiddleware, prefixes=mem0.PREFIXES)
+    if token_prefixes:
+        app.add_middleware(TokenSchemeMiddleware, prefixes=token_prefixes)
     # Outermost, so that a refusal of any other layer has its id and is counted, too.
     app.add_middleware(RequestMiddleware, timeout=seconds)

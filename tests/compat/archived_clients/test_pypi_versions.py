@@ -15,7 +15,7 @@ from ulid import ULID
 
 from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.compat.contract.differences import methods_left_out
-from tests.features.registrations import parts, registrations
+from tests.registrations import parts, registrations
 from tests.support.cli import ROOT, clean_environment
 from tests.support.waiting import wait_until
 

@@ -12,7 +12,7 @@ from agent_memory.features.transfer.archived_server.layout import OldPrefixes, o
 from agent_memory.features.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.features.transfer.archived_server.progress import MoveStore
 from agent_memory.foundation.core.feature import ArchivedSummaries
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.rig import SCOPE, Rig
 
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 from ulid import ULID
 
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 
 BEGIN = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 PLACES = ("Lisbon", "Oslo", "Kyoto", "Quito", "Accra", "Perth", "Turin", "Galway")

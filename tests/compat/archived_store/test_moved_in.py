@@ -18,7 +18,7 @@ from agent_memory_client.filters import Namespace, UserId
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import UNDATED, content_of
 from tests.compat.archived_store.old_server import memory
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.cli import agent_memory
 from tests.support.processes import start
 from tests.support.stack import stack

@@ -24,7 +24,7 @@ from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, M
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
 from tests.compat.archived_store.old_server import at, hashed, memory, session
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -23,7 +23,7 @@ from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import create_memory_client
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
 from tests.support.rig import Rig, gathered, open_rig

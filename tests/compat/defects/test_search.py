@@ -12,7 +12,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.compat.defects.conftest import Space, ago
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.api import serving
 from tests.support.waiting import wait_until
 from tests.system.conftest import through

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.foundation.core.scope import SessionRef
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 
 TIME = "2026-01-01T00:00:00Z"
 

@@ -38,7 +38,7 @@ from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import Forgeries
 from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, hostile
 from tests.features.access.tool_cases import TOOL_CASES
-from tests.features.registrations import Send, registrations
+from tests.registrations import Send, registrations
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"

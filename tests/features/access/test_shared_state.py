@@ -25,7 +25,7 @@ from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import SchemaFields
 from tests.features.access.hostile import CASES, Case, Ids
 from tests.features.access.tool_cases import TOOL_CASES
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 
 MORE_SETTINGS = {"COMPAT_APIS": "mem0,supermemory"}
 MARK = "zebraquartz"

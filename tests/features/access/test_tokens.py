@@ -25,7 +25,7 @@ from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError, M
 from agent_memory_client.models import CreateTokenRequest, RoleEnum
 from tests.features.access.client_attacks import Bridge
 from tests.features.access.conftest import ADMIN, Guarded
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.api import serving
 from tests.support.waiting import wait_until
 

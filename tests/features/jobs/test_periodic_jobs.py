@@ -18,7 +18,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker import periodic_runner
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.periodic_runner import periods, run_job
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 

@@ -20,7 +20,7 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.privacy.erase import erase
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.rig import SCOPE, Rig, record
 from tests.support.timelines import close_periods, stored_bytes
 

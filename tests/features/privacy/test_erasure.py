@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.storage.keyspace import digest, tag
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.lookalike import Lookalike
 from tests.support.stack import stack
 from tests.support.waiting import wait_until

@@ -30,7 +30,7 @@ from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import SearchRequest, UserId
 from tests.features.privacy.persons import ANN, BOB, NAMES, Face, faced, fill, picture, said, same, settle, stored_keys
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.key_spaces import empty_key_spaces
 from tests.support.rig import SCOPE, Rig, record
 

@@ -120,8 +120,14 @@ def _calls() -> Iterator[tuple[str, set[str], bool]]:
 
 def test_nothing_requires_what_stands_above_it() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["id"] == "floors")
-    floor = {module: position for position, layer in enumerate(reversed(layers)) for module in layer.strip("()").split(" | ")}
+    layers = [
+        layer
+        for level in ("extensions", "features", "foundation")
+        for contract in contracts
+        if contract["id"] == level
+        for layer in contract["layers"]
+    ]
+    floor = {module: position for position, layer in enumerate(reversed(layers)) for module in layer.split(" | ")}
     for name in NAMES:
         for part in required_parts(name):
             assert floor[part.partition("/")[0]] <= floor[name.partition("/")[0]], f"{name} requires {part}"

@@ -15,7 +15,7 @@ import pytest
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.http.document.examples import STORY
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.stack import stack
 
 EXAMPLE_IDS = {operation: parameter for one in registrations() for operation, parameter in one.example_ids.items()}

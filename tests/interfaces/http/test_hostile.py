@@ -11,7 +11,7 @@ from ulid import ULID
 
 from agent_memory.foundation.api.operation import Operation
 from agent_memory.interfaces.http.routes import ROUTERS
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 
 JSON = {"Content-Type": "application/json"}
 MESSAGE = {"role": "user", "content": "hi"}

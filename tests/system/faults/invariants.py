@@ -20,7 +20,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.key_spaces import key_names
 from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.features.registrations import Registration, registrations
+from tests.registrations import Registration, registrations
 
 
 class Journal:

@@ -18,7 +18,7 @@ import redis.asyncio as aioredis
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
-from tests.features.registrations import registrations
+from tests.registrations import registrations
 from tests.support.cli import ROOT
 from tests.support.waiting import wait_until
 from tests.system.faults.actors import ErasedActor, KeyedActor

@@ -12,7 +12,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_worker.procedures import keep_up
-from tests.features.procedures.support import Server, serve
+from tests.extensions.procedures.support import Server, serve
 from tests.support.rig import open_rig
 
 FLIGHT = "A flight is to be booked for a trip"

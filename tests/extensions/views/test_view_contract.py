@@ -11,8 +11,8 @@ import pytest
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from tests.compat.contract.differences import CONTRACT, differences, operations, owner_of
-from tests.features.registrations import registrations
-from tests.features.views.registration import REGISTRATION
+from tests.extensions.views.registration import REGISTRATION
+from tests.registrations import registrations
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What each feature tells the tests that walk over all: `REGISTRATION` in `tests/features/<feature>/registration.py`, found by its name."""
+"""What each feature tells the tests that walk over all: `REGISTRATION` in `registration.py` beside a feature's tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import httpx
 from agent_memory.feature_list import FEATURES
 from agent_memory_client import MemoryAPIClient
 
-FOLDER = Path(__file__).parent
+TESTS = Path(__file__).parent
+LEVELS = ("features", "extensions")
 Request = tuple[str, str, dict[str, Any], Any]
 """Method, path, query, body."""
 Send = Callable[..., Awaitable[Any]]
@@ -114,12 +115,12 @@ class Registration:
 
 def parts(name: str) -> list[str]:
     """The files of this name that announced features have beside their tests."""
-    files = [FOLDER / feature.name / name for feature in FEATURES]
+    files = [TESTS / level / feature.name / name for feature in FEATURES for level in LEVELS]
     return [str(file) for file in files if file.exists()]
 
 
 @cache
 def registrations() -> tuple[Registration, ...]:
     """Those of the features that are announced."""
-    names = [feature.name for feature in FEATURES if (FOLDER / feature.name / "registration.py").exists()]
-    return tuple(import_module(f"tests.features.{name}.registration").REGISTRATION for name in names)
+    folders = [Path(file).parent.relative_to(TESTS) for file in parts("registration.py")]
+    return tuple(import_module(f"tests.{'.'.join(folder.parts)}.registration").REGISTRATION for folder in folders)

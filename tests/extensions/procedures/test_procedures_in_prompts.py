@@ -12,7 +12,7 @@ from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig, SyncMemoryClient
 from agent_memory_client.models.features.procedures import CreateProcedureRequest, ToolCallRequest, UpdateProcedureRequest
-from tests.features.procedures.support import Server, serve
+from tests.extensions.procedures.support import Server, serve
 from tests.support.mcp import over_http
 from tests.support.rig import open_rig
 

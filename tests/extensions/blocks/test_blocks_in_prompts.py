@@ -14,7 +14,7 @@ from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryPromptRequest
-from tests.features.blocks.conftest import Api
+from tests.extensions.blocks.conftest import Api
 from tests.support.commands import commands_under
 
 HEAD = "## From memory: blocks\nWhat is always kept in mind; behind each label stands how full the block is."

@@ -11,7 +11,7 @@ import pytest
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.tokens import TokenCounter
-from tests.features.procedures.support import Server, serve
+from tests.extensions.procedures.support import Server, serve
 from tests.support.rig import open_rig
 
 FLIGHT = "A flight is to be booked for a trip"

@@ -15,7 +15,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
-from tests.features.procedures.support import Server, call_messages, serve
+from tests.extensions.procedures.support import Server, call_messages, serve
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, open_rig
 

@@ -15,7 +15,7 @@ from agent_memory.extensions.views.prompts import summarize_group
 from agent_memory.extensions.views.service import ViewService
 from agent_memory.extensions.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient
-from tests.features.registrations import Registration, Request, Send
+from tests.registrations import Registration, Request, Send
 from tests.support.rig import SCOPE
 
 PATH = "/v1/summary-views"
@@ -163,7 +163,7 @@ class Views(Registration):
         return [summarize_group(shown, {"user_id": text}, instructions=None, max_words=10)]
 
     def fault_actors(self, common: tuple[Any, ...]) -> list[Any]:
-        from tests.features.views.view_actor import ViewActor
+        from tests.extensions.views.view_actor import ViewActor
 
         return [ViewActor("v0", *common)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.features.blocks.conftest import Api
+from tests.extensions.blocks.conftest import Api
 
 
 async def test_a_block_is_made_and_read(api: Api) -> None:

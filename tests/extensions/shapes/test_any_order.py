@@ -31,7 +31,7 @@ from agent_memory.extensions.timeline.store import EventRange, TimelineStore
 from agent_memory.features.jobs import operations as background
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage.keyspace import tag
-from tests.features.shapes.world import LABEL, World, faced
+from tests.extensions.shapes.world import LABEL, World, faced
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.tokens import TokenCounter
-from tests.features.procedures.support import Server, serve
+from tests.extensions.procedures.support import Server, serve
 from tests.support.rig import open_rig
 
 USERS = ("ann", "ben")

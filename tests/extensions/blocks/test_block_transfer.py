@@ -14,7 +14,7 @@ from agent_memory.foundation.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.runtime import Runtime
 from agent_memory_worker.privacy.erase import erase
-from tests.features.blocks.conftest import Api
+from tests.extensions.blocks.conftest import Api
 
 
 async def export(server: httpx.AsyncClient, user: str) -> list[dict[str, Any]]:
