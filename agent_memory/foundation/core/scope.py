@@ -1,4 +1,4 @@
-"""Who asks, as types: a `Principal` of credentials, and the `Scope` that `access/principals.py` makes of it for every store method; and for
+"""Who asks, as types: a `Principal` of credentials, and the `Scope` that `api/principals.py` makes of it for every store method; and for
 what work it is asked (`Work`)."""
 
 from __future__ import annotations
