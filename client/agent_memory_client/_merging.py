@@ -1,4 +1,4 @@
-"""How updates are put over a session's `data`: pure functions."""
+"""Merge updates into a session's `data`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MergeStrategy: TypeAlias = Literal["replace", "merge", "deep_merge"]
 
 
 def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `updates` put over it; objects that stand on both sides are merged in turn."""
+    """Return `base` updated with `updates`; objects on both sides are merged recursively."""
     merged = dict(base)
     for key, value in updates.items():
         below = merged.get(key)
@@ -23,7 +23,7 @@ def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str,
 
 
 def merge_data(stored: Mapping[str, Any] | None, updates: Mapping[str, Any], strategy: str) -> dict[str, Any]:
-    """A session's `data` after `updates`. Raises MemoryValidationError for an unknown strategy."""
+    """Return a session's `data` after `updates`. Raises MemoryValidationError for an unknown strategy."""
     match strategy:
         case "replace":
             return dict(updates)

@@ -1,4 +1,4 @@
-"""The client under the module name that programs of the archived client import it from."""
+"""The client under the archived client's module name."""
 
 from __future__ import annotations
 

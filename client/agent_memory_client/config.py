@@ -1,4 +1,4 @@
-"""How a client reaches its server, and what it fills in when a call does not say."""
+"""Settings of a client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 class MemoryClientConfig(BaseModel):
     """Settings of a client.
 
-    `timeout` is in seconds and per request. `api_key` goes out as `X-API-Key`, `bearer_token` as `Authorization: Bearer`.
-    `max_retries` is how often a request that is safe to repeat is repeated.
+    `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, `bearer_token` as `Authorization: Bearer`.
+    `max_retries` limits the retries of requests that are safe to repeat.
     """
 
     base_url: str

@@ -48,8 +48,8 @@ class MemoryNotFoundError(MemoryClientError):
 class MemoryServerError(MemoryClientError):
     """The server refused or failed.
 
-    `status_code` is None when there was no answer; `code` is the server's stable word for the reason, if it gave one; `problems`
-    are the entries of a 422 (`loc`, `msg`, `type`); `retry_after` is how many seconds the server asks to wait.
+    `status_code` is None without an answer. `code` is the server's stable word for the reason, if any. `problems` are
+    the entries of a 422 (`loc`, `msg`, `type`). `retry_after` is in seconds.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class MemoryPreconditionFailedError(MemoryConflictError):
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request under this Idempotency-Key is being carried out, or its process died: after `retry_after` seconds ask again."""
+    """The first request under this Idempotency-Key is under way, or its process died: retry after `retry_after`
+    seconds."""
 
 
 class MemoryUnavailableError(MemoryServerError):
@@ -89,11 +90,11 @@ class MemoryUnavailableError(MemoryServerError):
 
 
 class MemoryRateLimitError(MemoryUnavailableError):
-    """A limit of the caller's is reached; `retry_after` is how many seconds the server asks to wait."""
+    """The caller has reached a limit; retry after `retry_after` seconds."""
 
 
 class MemoryTimeoutError(MemoryUnavailableError):
-    """No answer came in time; the request may have been carried out all the same."""
+    """No answer came in time; the server may have carried out the request."""
 
 
 _BY_STATUS: dict[int, type[MemoryServerError]] = {
@@ -109,10 +110,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def is_under_way(response: httpx.Response) -> bool:
-    """Whether an answer says that the first request of its Idempotency-Key has not ended. The body must have been read.
-
-    Former servers say so in words only.
-    """
+    """True if the first request of an Idempotency-Key has not ended. The body must have been read."""
     if response.status_code != 409:
         return False
     body = _json_object(response)
@@ -120,7 +118,7 @@ def is_under_way(response: httpx.Response) -> bool:
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """The error that an answer outside 2xx means. The body must have been read."""
+    """Return the error for an answer outside 2xx. The body must have been read."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -139,7 +137,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
 
 
 def error_of_exception(error: Exception) -> MemoryClientError | None:
-    """The error of ours that one of httpx's means, or None for what is not httpx's."""
+    """Return the client's error for one of httpx's; None for other exceptions."""
     reason = str(error) or type(error).__name__
     match error:
         case httpx.TimeoutException():
@@ -157,7 +155,7 @@ def error_of_exception(error: Exception) -> MemoryClientError | None:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """The seconds that `Retry-After` asks to wait (a number or an HTTP date), or None."""
+    """Return the seconds that `Retry-After` (a number or an HTTP date) asks to wait, or None."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -184,7 +182,7 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """What the server said, in one line, and the problems of a 422."""
+    """Return the server's message in one line, and the problems of a 422."""
     said = body.get("detail", body.get("message"))
     if isinstance(said, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", said) if isinstance(problem, dict)]
@@ -198,7 +196,7 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:
-    """`messages.0.content: must not be blank …` from one entry of a 422; the field is not said twice."""
+    """Format an entry of a 422 as `messages.0.content: must not be blank …`, without repeating the field."""
     loc = problem.get("loc")
     parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
     field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)

@@ -1,7 +1,4 @@
-"""Each call of a noun under one flat name as well: `client.append_messages` is `client.sessions.append`.
-
-The names are those of the archived client; its programs go on using them.
-"""
+"""Flat names of the archived client for every call: `client.append_messages` is `client.sessions.append`."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ Item = TypeVar("Item")
 def _flat(
     noun: str, method: Callable[Concatenate[Noun, Parameters], Coroutine[Any, Any, Answer]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], Coroutine[Any, Any, Answer]]:
-    """A method of the client that is the `method` of its attribute `noun`, with the same signature and docstring."""
+    """Return a method that calls `method` of the attribute `noun`, with the same signature and docstring."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -46,7 +43,7 @@ def _flat(
 
 
 def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
-    """A search of the archived client: one that names no `search_mode` goes by meaning alone."""
+    """Return a search whose default mode is semantic, as in the archived client."""
     known = signature(method)
     parameters = {**known.parameters, "search_mode": known.parameters["search_mode"].replace(default=SearchModeEnum.SEMANTIC)}
 
@@ -74,7 +71,7 @@ def _flat_iterator(
 
 
 class FlatCalls(Tools):
-    """The calls of all nouns of a client under flat names."""
+    """The calls of all nouns under flat names."""
 
     jobs: Jobs
     memories: Memories
@@ -163,23 +160,23 @@ class FlatCalls(Tools):
     rotate_token = _flat("tokens", Tokens.rotate)
 
     async def get_summary_view(self, view_id: str) -> SummaryView | None:
-        """A summary view, or None when there is none of that id."""
+        """Return a summary view, or None if there is none of that id."""
         try:
             return await self.views.get(view_id)
         except MemoryNotFoundError:
             return None
 
     async def get_task(self, task_id: str) -> Task | None:
-        """A background task, or None when there is none of that id."""
+        """Return a background task, or None if there is none of that id."""
         try:
             return await self.jobs.get_task(task_id)
         except MemoryNotFoundError:
             return None
 
     def validate_memory_record(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raises MemoryValidationError when a record would be refused, or when its id is not a ULID."""
+        """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID."""
         self.memories.validate(memory)
 
     def validate_search_filters(self, **filters: Any) -> None:
-        """Raises MemoryValidationError when a search with these parameters would be refused."""
+        """Raise MemoryValidationError if the server would refuse a search with these parameters."""
         self.memories.validate_search(**filters)

@@ -8,7 +8,7 @@ from agent_memory_client.memory_client import MemoryClient
 
 
 class MemoryAPIClient(MemoryClient):
-    """A `MemoryClient` under the name that the archived client had."""
+    """A `MemoryClient` under the archived client's name."""
 
 
 async def create_memory_client(
@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """A client whose server has answered once. Raises MemoryClientError when it does not."""
+    """Return a client after its server has answered once. Raises MemoryClientError if it does not."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

@@ -1,4 +1,4 @@
-"""What programs of the archived client ask of its class about tools: their schemas, and the reading of calls. Sends nothing."""
+"""Tool schemas and parsers as methods of the client, under the archived client's names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 
 
 class Tools:
-    """The schemas of the nine tools, and the reading of calls: methods that send nothing.
+    """Schemas of the nine tools, and parsers of calls; sends nothing.
 
-    The `parse_` methods raise MemoryValidationError, a ValueError, for calls without a name and for arguments that are not a
-    JSON object.
+    The `parse_` methods raise MemoryValidationError (a ValueError) for a missing name or arguments that are not a JSON
+    object.
     """
 
     parse_openai_function_call = staticmethod(calls.parse_function_call)
@@ -32,12 +32,12 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """The nine tools of the archived client in OpenAI's shape: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
+        """Return the nine tools in OpenAI's shape: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
         return tools.schemas("openai", tools.ARCHIVED)
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """The nine tools of the archived client in Anthropic's shape."""
+        """Return the nine tools in Anthropic's shape."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

@@ -27,13 +27,12 @@ from agent_memory_client.transport import Transport
 class MemoryClient(FeatureResources, FlatCalls):
     """The client of a memory server; use it as an async context manager or `close()` it.
 
-    Each noun of the API is an attribute; all share the connections, which serve any number of event loops. The defaults of `config`
-    (namespace, model, context window) are used wherever a call does not name its own. Every call raises an error of
-    `agent_memory_client.errors`.
+    Each noun of the API is an attribute; all share the connections. Calls use the defaults of `config` (namespace,
+    model, context window) and raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        """`transport` replaces httpx's own. Raises MemoryValidationError, MemoryProtocolError for a config that cannot be used."""
+        """Set up the client; `transport` replaces httpx's own. Raises MemoryValidationError, MemoryProtocolError."""
         self.config = config
         self._transport = Transport(config, transport)
         super().__init__(self._transport, config)
@@ -51,7 +50,7 @@ class MemoryClient(FeatureResources, FlatCalls):
         self.tokens = Tokens(self._transport, config)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The blocking clients. `_sync/` is made from the asynchronous client when the package is built or installed."""
+"""The blocking clients; the build makes `_sync/` from the asynchronous client."""
 
 from __future__ import annotations
 

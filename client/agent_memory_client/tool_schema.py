@@ -1,4 +1,4 @@
-"""Schemas of tools that a language model may call: one that can be renamed and described anew, and a collection of them."""
+"""Schemas of tools for language models, which programs can rename and describe anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """One tool's schema, as a provider takes it: `to_dict()`. Changes return the schema itself, so that they can be chained."""
+    """The schema of one tool: `to_dict()` is what a provider takes. Setters return the schema itself."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -18,34 +18,31 @@ class ToolSchema:
 
     @property
     def format(self) -> SchemaFormat:
-        """Whose shape it has."""
         return self._format
 
     def get_name(self) -> str:
-        """The tool's name. Raises ValueError for a schema of another shape, as the other methods do."""
+        """Return the tool's name. Raises ValueError for another shape, as the other methods do."""
         return self._text_of("name")
 
     def get_description(self) -> str:
-        """What the model is told of the tool."""
         return self._text_of("description")
 
     def set_name(self, name: str) -> Self:
-        """Renames the tool. Calls of it come under the new name; `resolve_tool_call` knows the old one only."""
+        """Rename the tool. `resolve_tool_call` only knows the old name."""
         self._head()["name"] = name
         return self
 
     def set_description(self, description: str) -> Self:
-        """Tells the model something else of the tool."""
         self._head()["description"] = description
         return self
 
     def get_parameter_description(self, param_name: str) -> str | None:
-        """What the model is told of a parameter; None for one that is not there or not described."""
+        """Return the description of a parameter; None if there is none."""
         parameter = self._parameters().get(param_name)
         return None if parameter is None else parameter.get("description")
 
     def set_parameter_description(self, param_name: str, description: str) -> Self:
-        """Tells the model something else of a parameter. Raises KeyError for one that is not there."""
+        """Describe a parameter anew. Raises KeyError for an unknown parameter."""
         parameters = self._parameters()
         if param_name not in parameters:
             raise KeyError(f"{self.get_name()} has no parameter {param_name!r}, it has {', '.join(parameters) or 'none'}")
@@ -53,15 +50,14 @@ class ToolSchema:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy as plain data, ready for the provider."""
+        """Return a copy as plain data, ready for the provider."""
         return deepcopy(self._schema)
 
     def copy(self) -> ToolSchema:
-        """A schema that changes apart from this one."""
         return ToolSchema(self.to_dict(), self._format)
 
     def to_anthropic(self) -> ToolSchema:
-        """A copy in Anthropic's shape."""
+        """Return a copy in Anthropic's shape."""
         if self._format == "anthropic":
             return self.copy()
         head = deepcopy(self._head())
@@ -82,7 +78,7 @@ class ToolSchema:
         return f"ToolSchema(name={self.get_name()!r}, format={self._format!r})"
 
     def _head(self) -> dict[str, Any]:
-        """The object that holds name and description."""
+        """Return the object with name and description."""
         head: Any = self._schema.get("function") if self._format == "openai" else self._schema
         if not isinstance(head, dict):
             raise ValueError("not a tool schema in OpenAI's shape: it has no object 'function'")
@@ -95,7 +91,6 @@ class ToolSchema:
         return text
 
     def _rules(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
         key = "parameters" if self._format == "openai" else "input_schema"
         rules: Any = self._head().get(key)
         if not isinstance(rules, dict):
@@ -108,35 +103,32 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas of several tools, in order: `to_list()` is what a provider takes as its tools."""
+    """Schemas of several tools, in order: `to_list()` is what a provider takes."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas
 
     def get_by_name(self, name: str) -> ToolSchema | None:
-        """The schema of a tool, or None."""
         return next((schema for schema in self._schemas if schema.get_name() == name), None)
 
     def set_description(self, name: str, description: str) -> Self:
-        """Tells the model something else of one tool. Raises KeyError for a name that is not here."""
+        """Describe a tool anew. Raises KeyError for an unknown name."""
         self._required(name).set_description(description)
         return self
 
     def set_name(self, old_name: str, new_name: str) -> Self:
-        """Renames one tool. Raises KeyError for a name that is not here."""
+        """Rename a tool. Raises KeyError for an unknown name."""
         self._required(old_name).set_name(new_name)
         return self
 
     def names(self) -> list[str]:
-        """The names of all tools."""
         return [schema.get_name() for schema in self._schemas]
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Copies as plain data."""
+        """Return copies as plain data."""
         return [schema.to_dict() for schema in self._schemas]
 
     def copy(self) -> ToolSchemaCollection:
-        """A collection that changes apart from this one."""
         return ToolSchemaCollection([schema.copy() for schema in self._schemas])
 
     def __iter__(self) -> Iterator[ToolSchema]:

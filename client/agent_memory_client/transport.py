@@ -1,4 +1,4 @@
-"""Sends calls over httpx."""
+"""Send calls over httpx."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models import MEDIA_TYPE
 class Transport:
     """Connections to one server, a pool of them for each event loop.
 
-    `transport` replaces httpx's own, `sleep` the waiting between repetitions.
+    `transport` replaces httpx's own, `sleep` the waiting between retries.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Transport:
         headers = headers_of(config)
 
         def make_pool() -> httpx.AsyncClient:
-            # Redirects are not followed: the API has none for these calls, and one to another host would be handed the API key.
+            # No redirects: the API has none for these calls, and another host would receive the API key.
             return httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
 
         try:
@@ -42,11 +42,11 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     async def close(self) -> None:
-        """Closes the connections. Calls under way fail."""
+        """Close the connections. Calls under way fail."""
         await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
-        """The answer to `call`, a 2xx with its body read, after as many attempts as are safe. Raises MemoryClientError."""
+        """Return the answer to `call`, a 2xx with its body, after retries. Raises MemoryClientError."""
         if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: make a new one")
         body = body_of(call)
@@ -63,7 +63,7 @@ class Transport:
             await self._sleep(wait)
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """The lines of a long answer, each without its end, as they come. Not repeated: it would begin anew. Raises MemoryClientError."""
+        """Yield the lines of a long answer without their ends; never retried. Raises MemoryClientError."""
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         rest = b""
         try:

@@ -1,1 +1,1 @@
-"""The tools of language models without the network: their schemas, arguments and answers, and the calls that models make of them."""
+"""Tools for language models without the network: schemas, arguments, answers and calls."""

@@ -1,4 +1,4 @@
-"""What tools answer: dicts for programs, text for the model. Pure functions."""
+"""Answers of tools: dicts for programs, text for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
-    """The result of a tool that was run; one that has an `error` failed."""
+    """Return the result of a tool that ran; an `error` in it means that it failed."""
     error = result.get("error")
     if error is not None:
         return failure(function_name, str(error))
@@ -34,14 +34,14 @@ def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionR
 
 
 def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
-    """The result of a tool that could not be run; the model is told why, so that it can do better."""
+    """Return the result of a tool that could not run, with the reason for the model."""
     return ToolCallResolutionResult(
         success=False, function_name=function_name, result=None, error=reason, formatted_response=f"{function_name} failed: {reason}"
     )
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """The summary, and below it what it is a summary of: a model that is told "found 2 memories" must see them."""
+    """Return the summary and the details below it: a model that reads "found 2 memories" must see them."""
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
     text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""
@@ -49,12 +49,11 @@ def _for_model(result: Mapping[str, Any]) -> str:
 
 
 def _without_counters(value: Any) -> Any:
-    """A record without its counters and hashes, which mean nothing to a model."""
     return value.model_dump(mode="json", include=_RECORD_FIELDS, exclude_none=True) if isinstance(value, MemoryRecord) else value
 
 
 def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) -> dict[str, Any]:
-    """The answer of search_memory."""
+    """Return the answer of search_memory."""
     return {
         "memories": [{"id": memory.id, **_memory_answer(memory), "relevance_score": _relevance(memory)} for memory in page.memories],
         "total_found": page.total,
@@ -67,7 +66,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """1 is the most: from the distance of a search by meaning, else the server's score."""
+    """Return the relevance (1 is the most): from the distance of a semantic search, else the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -84,7 +83,7 @@ def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
-    """The answer of forget_memory: what would go or went, and what to do next."""
+    """Return the answer of forget_memory: the matches, and what to do next."""
     if answer.ambiguous:
         summary = "Several things could be meant, and nothing was forgotten: ask the user which one, and call again with its ids."
     elif answer.dry_run:
@@ -106,7 +105,7 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
 
 
 def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
-    """The answer of the tools that read a session; `{counts}` in `summary` is what it holds."""
+    """Return the answer of the tools that read a session; `{counts}` in `summary` is replaced."""
     data = session.data or {}
     counts = f"{len(session.messages)} messages, {len(session.memories)} stored memories, and {len(data)} data entries"
     newest = session.messages[-SHOWN_MESSAGES:]
@@ -124,7 +123,6 @@ def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str
 
 
 def note_answer(text: str, memory_type: str, topics: Sequence[str] | None, entities: Sequence[str] | None) -> dict[str, Any]:
-    """The answer of lazily_create_long_term_memory."""
     return {
         "success": True,
         "memory_type": memory_type,
@@ -136,7 +134,6 @@ def note_answer(text: str, memory_type: str, topics: Sequence[str] | None, entit
 
 
 def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
-    """The answer of update_working_memory_data."""
     return {
         "success": True,
         "updated_keys": list(data),
@@ -147,12 +144,12 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """The answer of a tool that failed at `what`."""
+    """Return the answer of a tool that failed while `what`."""
     return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
-    """The answer of get_current_datetime: ISO 8601 and epoch seconds, both whole."""
+    """Return the answer of get_current_datetime: ISO 8601 and epoch seconds, without fractions."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

@@ -1,4 +1,4 @@
-"""The arguments of the tools as models: what a language model sends is checked here, and refused with words that help it."""
+"""Check the arguments that language models send to tools, with errors that help the model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
 def _as_list(value: Any) -> Any:
-    """One object where a list of them is asked for: models do that."""
+    """Accept one object instead of a list: models send that."""
     return [value] if isinstance(value, dict) else value
 
 
 def _without_nulls(value: Any) -> Any:
-    """An object without its nulls: with strict schemas models send null for whatever they leave out."""
+    """Remove nulls: with strict schemas, models send null for every argument they leave out."""
     return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
 
 
@@ -62,7 +62,7 @@ class ReadArguments(BaseModel):
 
 
 class NewMemory(BaseModel):
-    """One memory to store. Its id is made here: a model that could choose it could write over any memory."""
+    """A memory to store. It has no id: a model that could choose one could overwrite any memory."""
 
     text: Annotated[str, Field(min_length=1)]
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
@@ -81,7 +81,7 @@ class StoreArguments(BaseModel):
 
 
 class EditArguments(ReadArguments):
-    """edit_long_term_memory: `updates` is what is to be changed."""
+    """edit_long_term_memory."""
 
     text: str | None = None
     topics: list[str] | None = None
@@ -118,7 +118,8 @@ class ForgetArguments(BaseModel):
 
 
 def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
-    """The arguments of a call; null counts as not given, unknown ones are ignored. Raises MemoryValidationError."""
+    """Parse the arguments of a call; null counts as not given, unknown ones are ignored. Raises
+    MemoryValidationError."""
     try:
         return model.model_validate(_without_nulls(dict(arguments)))
     except ValidationError as error:
@@ -126,5 +127,5 @@ def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arg
 
 
 def record_of(memory: NewMemory | NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
-    """A memory that a model wants to be kept, in this scope. Raises MemoryValidationError."""
+    """Return a memory in this scope as a record. Raises MemoryValidationError."""
     return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

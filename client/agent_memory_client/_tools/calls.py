@@ -1,4 +1,4 @@
-"""The calls that models make of tools: whatever the provider's shape, in one."""
+"""Parse tool calls of every provider into one shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class UnifiedToolCall(TypedDict):
-    """A model's call of a tool, whoever the provider is."""
+    """A model's call of a tool, the same for every provider."""
 
     id: str | None
     name: str
@@ -19,7 +19,8 @@ class UnifiedToolCall(TypedDict):
 
 
 class ToolCallResolutionResult(TypedDict):
-    """What came of a tool call. `result` is for programs, `formatted_response` for the model; `error` is None on success."""
+    """The result of a tool call: `result` for programs, `formatted_response` for the model. `error` is None on
+    success."""
 
     success: bool
     function_name: str
@@ -29,7 +30,10 @@ class ToolCallResolutionResult(TypedDict):
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
-    """A call's arguments: a mapping, or a JSON object as text; None and blank text are no arguments. Raises MemoryValidationError."""
+    """Parse a call's arguments: a mapping, or a JSON object as text. None and blank text mean no arguments.
+
+    Raises MemoryValidationError.
+    """
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     value: Any = arguments
@@ -44,7 +48,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def call_of(tool_call: Any) -> dict[str, Any]:
-    """A tool call as a dict: it may come as one, or as an object of a provider's package. Raises MemoryValidationError."""
+    """Return a tool call (a dict, or an object of a provider's package) as a dict. Raises MemoryValidationError."""
     dump = getattr(tool_call, "model_dump", None)
     value: Any = dump() if callable(dump) else tool_call
     if not isinstance(value, Mapping):
@@ -53,7 +57,7 @@ def call_of(tool_call: Any) -> dict[str, Any]:
 
 
 def name_of(tool_call: Any) -> str:
-    """The name of the tool that is called, as far as it can be told."""
+    """Return the name of the called tool, or "unknown"."""
     try:
         call = call_of(tool_call)
     except MemoryValidationError:
@@ -70,28 +74,29 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """A function call as OpenAI had it first, `{"name", "arguments"}`, or as its Responses API has it (with a `call_id`)."""
+    """Parse a function call: OpenAI's old `{"name", "arguments"}`, or its Responses API's with a `call_id`."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
 
 def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """A tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
+    """Parse a tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name",
+    "arguments"}}`."""
     call = call_of(tool_call)
     function = call_of(call.get("function"))
     return _unify(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
 
 
 def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
-    """A block of Anthropic's: `{"type": "tool_use", "id", "name", "input"}`."""
+    """Parse an Anthropic block: `{"type": "tool_use", "id", "name", "input"}`."""
     call = call_of(tool_use)
     return _unify(call.get("id", ""), call.get("name"), call.get("input"), "anthropic")
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """A call in any of these shapes, in LangChain's (`{"name", "args", "id"}`), or as plain `{"name", "arguments"}`.
+    """Parse a call in any of these shapes, LangChain's (`{"name", "args", "id"}`) or plain `{"name", "arguments"}`.
 
-    Raises MemoryValidationError for a call without a name and for arguments that are not a JSON object.
+    Raises MemoryValidationError if the name is missing or the arguments are not a JSON object.
     """
     call = call_of(tool_call)
     if "function" in call:

@@ -1,4 +1,4 @@
-"""The tools for language models: what each is called, what the model is told of it, and the JSON schema of its arguments."""
+"""Tools for language models: name, description and JSON schema of the arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GET_CURRENT_DATETIME = "get_current_datetime"
 FORGET_MEMORY = "forget_memory"
 
 GET_WORKING_MEMORY = "get_working_memory"
-"""An older name of the second tool, whose answer does not say whether the session is new."""
+"""Older name of get_or_create_working_memory; its answer lacks `created`."""
 
 REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "create_long_term_memory": EAGERLY_CREATE_LONG_TERM_MEMORY}
 """Older names of tools, which models may still call."""
@@ -31,26 +31,22 @@ REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "cre
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One tool."""
-
     name: str
     description: str
     parameters: dict[str, Rule] = field(default_factory=dict[str, Rule])
     required: tuple[str, ...] = ()
 
     def schema(self) -> ToolSchema:
-        """The schema in OpenAI's shape; every call makes a new one, which its owner may change."""
+        """Return a new schema in OpenAI's shape, which the caller may change."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
         return ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
 
 
 def text_rule(description: str, **more: Any) -> Rule:
-    """The rule of an argument that is text."""
     return {"type": "string", **more, "description": description}
 
 
 def texts_rule(description: str) -> Rule:
-    """The rule of an argument that is a list of texts."""
     return {"type": "array", "items": {"type": "string"}, "description": description}
 
 
@@ -59,7 +55,6 @@ _WHEN = "When it happened, in ISO 8601 with a time zone, such as 2026-03-01T18:3
 
 
 def _memory() -> dict[str, Rule]:
-    """What a memory is made of, without its date."""
     return {
         "text": text_rule("The memory in one or two sentences that can be understood without the conversation."),
         "memory_type": text_rule(_KIND, enum=["episodic", "semantic"]),
@@ -212,16 +207,15 @@ DEFINITIONS: tuple[Definition, ...] = (
 
 BY_NAME: dict[str, Definition] = {definition.name: definition for definition in DEFINITIONS}
 ARCHIVED: tuple[Definition, ...] = tuple(definition for definition in DEFINITIONS if definition.name != FORGET_MEMORY)
-"""The nine tools that the archived client had."""
+"""The nine tools of the archived client."""
 
 
 def schema(name: str, schema_format: SchemaFormat) -> ToolSchema:
-    """The schema of a tool; every call makes a new one, which its owner may change."""
+    """Return a new schema of a tool, which the caller may change."""
     return _in_format(BY_NAME[name], schema_format)
 
 
 def schemas(schema_format: SchemaFormat, wanted: Iterable[Definition]) -> ToolSchemaCollection:
-    """The schemas of these tools."""
     return ToolSchemaCollection([_in_format(definition, schema_format) for definition in wanted])
 
 

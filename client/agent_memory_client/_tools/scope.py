@@ -1,4 +1,4 @@
-"""Whose memory the tools of a conversation reach: a model cannot leave what the program named."""
+"""The user, namespace and agent that a conversation's tools are limited to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.models import MemoryRecord
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """Whose conversation a tool is called in. What the program says here binds the model; where it says nothing, the model may."""
+    """Scope of a conversation's tools. Names set here bind the model; it may choose those left out."""
 
     session_id: str
     namespace: str | None = None
@@ -18,20 +18,20 @@ class ToolScope:
     agent_id: str | None = None
 
     def user(self, wanted: str | None) -> str | None:
-        """The user to act for. Raises MemoryValidationError when the model wants another one."""
+        """Return the user to act for. Raises MemoryValidationError if the model names another one."""
         return _own_or_wanted("user_id", self.user_id, wanted)
 
     def space(self, wanted: str | None) -> str | None:
-        """The namespace to act in. Raises MemoryValidationError when the model wants another one."""
+        """Return the namespace to act in. Raises MemoryValidationError if the model names another one."""
         return _own_or_wanted("namespace", self.namespace, wanted)
 
     @property
     def binds(self) -> bool:
-        """Whether there are memories that the model must not see."""
+        """True if the model must not see every memory."""
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:
-        """Raises MemoryNotFoundError, as for an id that does not exist, when a memory belongs to another user or namespace."""
+        """Raise MemoryNotFoundError, as for an unknown id, if a memory belongs to another user or namespace."""
         others = (
             self.user_id is not None and memory.user_id not in (None, self.user_id),
             self.namespace is not None and memory.namespace not in (None, self.namespace),

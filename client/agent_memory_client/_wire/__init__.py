@@ -1,1 +1,1 @@
-"""Requests and answers as they cross the network: built, repeated and read without sending anything."""
+"""Build requests, decide on retries and parse answers; sends nothing."""

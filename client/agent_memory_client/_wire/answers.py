@@ -1,4 +1,4 @@
-"""Reading answers: JSON to models, and the prompt answer that is a dict and an object at once."""
+"""Parse answers into models; a prompt answer is a dict with attributes."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """The answer to a memory prompt: its JSON as a dict, with the parts as attributes as well."""
+    """The answer to a memory prompt: its JSON as a dict, with its parts as attributes."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages as they came: `{"role": …, "content": {"type": "text", "text": …}}`."""
+        """The messages as received: `{"role": …, "content": {"type": "text", "text": …}}`."""
         return self["messages"]
 
     @property
     def long_term_memories(self) -> list[MemoryRecordResult] | None:
-        """The memories that went into the prompt, None when none were searched."""
+        """The memories in the prompt; None if none were searched."""
         return self.to_model().long_term_memories
 
     @property
     def system(self) -> str | None:
-        """What the format "anthropic" takes as `system`; None when there is nothing to say, and with another format."""
+        """The `system` text of format "anthropic"; None if empty, and with other formats."""
         return self.get("system")
 
     @property
     def text(self) -> str | None:
-        """The whole prompt in the format "text"; None with another one."""
+        """The whole prompt in format "text"; None with other formats."""
         return self.get("text")
 
     @property
     def relevant(self) -> bool | None:
-        """Whether memory had anything to add to the session's messages; None for a prompt without a format."""
+        """True if memory added anything to the session's messages; None without a format."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
-        """The answer as a model. Raises MemoryProtocolError when it is not one."""
+        """Return the answer as a model. Raises MemoryProtocolError if it is not one."""
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""
+        """Return messages for chat completion APIs: a session's as they were sent, others as role and text."""
         return prompt_messages(self)
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with what the headers of the answer say.
+    """An `AckResponse` with the facts of the answer's headers.
 
-    `operation_id` names the background work (see `get_operation`) and `pending` says that it goes on; `searchable` says after a
-    wait whether what was stored can be found by meaning already. None where the server says nothing; no part of the JSON.
+    `operation_id` names the background work (see `get_operation`); `pending` says that it goes on. After a wait,
+    `searchable` says whether a semantic search finds what was stored. Not part of the JSON.
     """
 
     operation_id: str | None = Field(default=None, exclude=True)
@@ -76,12 +76,12 @@ def _read_or_refuse(read: Any, what: str) -> Any:
 
 
 def parse(model: type[Model], response: httpx.Response) -> Model:
-    """The answer as `model`; unknown keys are ignored. Raises MemoryProtocolError when it is something else."""
+    """Parse an answer as `model`; unknown keys are ignored. Raises MemoryProtocolError."""
     return cast("Model", _read_or_refuse(lambda: model.model_validate_json(response.content, context=ANSWER), model.__name__))
 
 
 def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
-    """The answer and its headers. Raises MemoryProtocolError when it is something else."""
+    """Parse an answer and its headers. Raises MemoryProtocolError."""
     answer = parse(Acknowledgement, response)
     headers = response.headers
     said = {
@@ -93,12 +93,12 @@ def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
 
 
 def parse_list(adapter: TypeAdapter[list[Value]], what: str, response: httpx.Response) -> list[Value]:
-    """The answer as a list of `what`."""
+    """Parse an answer as a list of `what`. Raises MemoryProtocolError."""
     return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {what}"))
 
 
 def parse_object(response: httpx.Response) -> dict[str, Any]:
-    """The answer as a JSON object."""
+    """Parse an answer as a JSON object. Raises MemoryProtocolError."""
     value = _read_or_refuse(lambda: json.loads(response.content), "JSON object")
     if not isinstance(value, dict):
         raise MemoryProtocolError("the memory server's answer is not a JSON object")
@@ -106,7 +106,7 @@ def parse_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def parse_prompt(response: httpx.Response) -> PromptAnswer:
-    """The answer to a memory prompt."""
+    """Parse the answer to a memory prompt. Raises MemoryProtocolError."""
     answer = PromptAnswer(parse_object(response))
     if not isinstance(answer.get("messages"), list):
         raise MemoryProtocolError("the memory server's answer is not a prompt: it has no list of messages")
@@ -114,7 +114,7 @@ def parse_prompt(response: httpx.Response) -> PromptAnswer:
 
 
 def add_up(acks: Iterable[AckResponse]) -> AckResponse:
-    """The answers of a delete that was sent in parts, as one."""
+    """Merge the answers to a delete that was sent in parts."""
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]

@@ -1,4 +1,4 @@
-"""What is sent, and what follows from each outcome: which calls are repeated, and after how long. Sends nothing itself."""
+"""Bodies, headers and retries: which calls are repeated, and after how long. Sends nothing."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 NOT_RECEIVED = 408
-"""The request did not come in whole, so nothing was done: any of them may be sent again (RFC 9110, 15.5.9)."""
+"""The server did not receive the whole request, so any request may be sent again (RFC 9110, 15.5.9)."""
 FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
-"""What sending raises: everything of httpx's, and Python's own for text that cannot be encoded."""
+"""Errors of sending: all of httpx, and Python's own for text that cannot be encoded."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """The headers of every request of a client. Raises MemoryValidationError for credentials that a header cannot carry."""
+    """Return the headers of every request. Raises MemoryValidationError if a header cannot carry the credentials."""
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
@@ -49,20 +49,20 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """The body of `call` in UTF-8. Raises MemoryValidationError for what JSON cannot say."""
+    """Return the body of `call` in UTF-8. Raises MemoryValidationError if JSON cannot express it."""
     if call.json is None:
         return call.lines
     try:
         return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
-        # The server replaces lone surrogates in texts, and says so; as escapes they reach it.
+        # The server replaces lone surrogates and reports it; as escapes they reach it.
         return json.dumps(call.json, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Seconds to wait before repetition `attempt` (from 1), or None when the server asks for more than we wait."""
+    """Return seconds to wait before retry `attempt` (from 1); None if the server asks for more than the maximum."""
     asked = retry_after_of(response.headers) if response is not None else None
     if asked is not None and asked > MAX_WAIT_SECONDS:
         return None
@@ -72,11 +72,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """One call on its way: after each failure it says how long to wait before the next attempt, or raises the error that it is.
+    """Count the attempts of one call; after a failure return the wait before the next one, or raise.
 
-    What is safe to repeat is repeated: an idempotent call after a broken connection or a 429, 502, 503 or 504; any call that
-    never reached the server, or not as a whole (408); one whose key's first request has not ended. Not after a timeout of the
-    answer: whoever waited once that long decides again.
+    Retried are idempotent calls after a broken connection or a 429, 502, 503 or 504; calls that did not reach the
+    server whole (408); and calls whose Idempotency-Key is under way. A timeout is not retried: the caller has waited
+    once already.
     """
 
     call: Call
@@ -85,7 +85,7 @@ class Attempts:
     under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
-        """Seconds to wait after sending raised one of `FAILURES`. Raises MemoryClientError when that was the last attempt."""
+        """Return seconds to wait after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
         if isinstance(error, UnicodeError):
             raise MemoryValidationError(f"the request cannot be sent: {error}") from error
         wait = self._wait(isinstance(error, _BROKEN_OFF) if self.call.idempotent else isinstance(error, _NEVER_SENT), None)
@@ -94,9 +94,9 @@ class Attempts:
         return wait
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
-        """Seconds to wait after an answer outside 2xx. Raises MemoryClientError when that was the last attempt."""
+        """Return seconds to wait after an answer outside 2xx. Raises MemoryClientError after the last attempt."""
         if self._is_under_way(response):
-            # Mostly it ends in a moment, and its answer will be ours; when its process died, the key is free after `Retry-After`.
+            # The first request mostly ends in a moment; if its process died, the key is free after `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
             wait = self._wait(True, response if last or self.under_way > 1 else None)

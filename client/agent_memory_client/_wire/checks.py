@@ -1,4 +1,4 @@
-"""What can be checked before anything is sent: pure functions."""
+"""Check requests before anything is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
-    """Raises MemoryValidationError when a record would be refused, or when its id is not a ULID."""
+    """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID."""
     try:
         MemoryRecord.model_validate(memory.model_dump())
     except ValidationError as error:
@@ -26,7 +26,10 @@ def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
-    """Memories as records with ids; of a dict None counts as not given. Raises MemoryValidationError, also for an unknown field."""
+    """Return memories as records with ids; None in a dict counts as not given.
+
+    Raises MemoryValidationError, also for an unknown field.
+    """
     return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
 
 
@@ -42,7 +45,7 @@ def _record(memory: Mapping[str, Any]) -> MemoryRecord:
 
 
 def check_search(parameters: Mapping[str, Any]) -> None:
-    """Raises MemoryValidationError when a search with these parameters would be refused."""
+    """Raise MemoryValidationError if the server would refuse a search with these parameters."""
     unknown = sorted(set(parameters) - set(SearchRequest.model_fields))
     if unknown:
         raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
@@ -53,7 +56,7 @@ def check_search(parameters: Mapping[str, Any]) -> None:
 
 
 def forget_request(values: Mapping[str, Any]) -> ForgetMemoryRequest:
-    """What is to be forgotten. Raises MemoryValidationError unless it says so in words or by ids."""
+    """Return the request. Raises MemoryValidationError unless it has either a text or ids."""
     try:
         return ForgetMemoryRequest.model_validate(values)
     except ValidationError as error:
@@ -61,7 +64,7 @@ def forget_request(values: Mapping[str, Any]) -> ForgetMemoryRequest:
 
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
-    """A session that is not stored yet. Raises MemoryValidationError."""
+    """Return a session that is not stored yet. Raises MemoryValidationError."""
     present = {key: value for key, value in fields.items() if value is not None}
     try:
         return WorkingMemory(session_id=session_id, namespace=namespace, user_id=user_id, **present)

@@ -1,4 +1,4 @@
-"""Messages of a session as they are sent: pure functions."""
+"""Convert messages of a session to the form in which they are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_ex
 
 
 def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
-    """Messages as models, in whatever form chat APIs have them. Raises MemoryValidationError."""
+    """Return messages in any chat API's form as models. Raises MemoryValidationError."""
     try:
         return [message if isinstance(message, MemoryMessage) else _message(message) for message in messages]
     except ValidationError as error:
@@ -25,10 +25,10 @@ def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[M
 
 
 def _message(message: Mapping[str, Any]) -> MemoryMessage:
-    """A mapping as a message; of our own fields None counts as not given."""
+    """Parse a mapping; None in one of our own fields counts as not given."""
     return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
 
 
 def message_body(message: MemoryMessage) -> dict[str, Any]:
-    """A message as it is sent: without our own fields that have no value, and with its own fields also where they are null."""
+    """Return the body of a message: our own fields if they have a value, the message's own also if null."""
     return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

@@ -12,16 +12,16 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """The pool of one event loop, and what closes it when `asyncio.run` ends that loop."""
+    """The pool of one event loop, and the generator that closes it when `asyncio.run` ends the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]
 
 
 class AsyncPools:
-    """A pool for each event loop that sends: connections belong to the loop that opened them.
+    """One pool per event loop: a connection belongs to the loop that opened it.
 
-    `asyncio.run` closes the pool of its loop, as it does asynchronous generators; pools of loops that are closed are discarded.
+    `asyncio.run` closes the pool of its loop with the asynchronous generators; pools of closed loops are discarded.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
@@ -32,7 +32,7 @@ class AsyncPools:
         self.is_closed = False
 
     async def current(self) -> httpx.AsyncClient:
-        """The pool of the running loop."""
+        """Return the pool of the running loop."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is not None and not pool.client.is_closed:
@@ -46,7 +46,7 @@ class AsyncPools:
         return client
 
     async def close(self) -> None:
-        """Close the pool of the running loop. Another running loop closes its own, since nobody refers to it any more."""
+        """Close the pool of the running loop. Other loops close theirs themselves."""
         with self._lock:
             self.is_closed = True
             own = self._pools.pop(asyncio.get_running_loop(), None)
@@ -59,22 +59,19 @@ class AsyncPools:
 
 
 class Pools:
-    """The one pool of a blocking client, which all threads share."""
+    """The pool of a blocking client, shared by all threads."""
 
     def __init__(self, make: Callable[[], httpx.Client]) -> None:
         self._client = make()
 
     @property
     def is_closed(self) -> bool:
-        """True after `close`."""
         return self._client.is_closed
 
     def current(self) -> httpx.Client:
-        """The pool."""
         return self._client
 
     def close(self) -> None:
-        """Close the pool."""
         self._client.close()
 
 

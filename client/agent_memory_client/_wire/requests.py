@@ -1,4 +1,4 @@
-"""A request as data, and the pieces that requests are made of. Sends nothing."""
+"""A request as data, and functions that build its parts. Sends nothing."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 Query: TypeAlias = Mapping[str, str | Sequence[str]]
 
 Wait: TypeAlias = bool | float | None
-"""How long the server may hold its answer back until the background work is done: seconds (up to 20), True for up to 10."""
+"""How long the server may wait for background work before it answers: seconds (up to 20), True for up to 10."""
 
 MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
-"""As `Wait`, or until which stage messages are waited for, up to 10 seconds; seconds and True mean "searchable"."""
+"""As `Wait`, or the stage to wait for, up to 10 seconds; seconds and True mean "searchable"."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 4096
-"""How long the query of one request may become: servers refuse request lines beyond 8 to 64 KiB."""
+"""Longest query of one request: servers refuse request lines beyond 8 to 64 KiB."""
 WAIT_SECONDS = 10.0
-"""What `wait=True` means to the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `json` None sends no body (or `lines`); `idempotent` says that sending it twice has the effect of sending it once.
+    """One request. `json` None sends `lines`, or no body; `idempotent` requests may be repeated.
 
-    `wait` is how many seconds the server was asked to hold its answer back.
+    `wait` is how many seconds the server may hold back its answer.
     """
 
     method: Method
@@ -49,7 +48,7 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """`value` as plain JSON data; models without their None fields. Raises MemoryValidationError for what JSON cannot say."""
+    """Return `value` as plain JSON data, models without their None fields. Raises MemoryValidationError."""
     try:
         return to_jsonable_python(value, exclude_none=True, by_alias=True)
     except ValueError as error:
@@ -57,12 +56,12 @@ def jsonable(value: Any) -> Any:
 
 
 def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
-    """A model or a mapping as a JSON object that the caller may change. Raises MemoryValidationError."""
+    """Return a model or mapping as a new JSON object. Raises MemoryValidationError."""
     return jsonable(value if isinstance(value, BaseModel) else dict(value))
 
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
-    """pydantic's refusal as ours: one line that names the fields and the fixes."""
+    """Return pydantic's error as ours: one line that names the fields and the fixes."""
     problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
     return MemoryValidationError("; ".join(problems))
 
@@ -76,20 +75,20 @@ def checked(model: type[Model], **values: Any) -> Model:
 
 
 def segment(name: str, value: str) -> str:
-    """`value` as one segment of a path. Raises MemoryValidationError when it is empty."""
+    """Return `value` as one segment of a path. Raises MemoryValidationError if it is empty."""
     if not value:
         raise MemoryValidationError(f"{name}: must not be empty")
     return quote(value, safe="").replace(".", "%2E") if value in (".", "..") else quote(value, safe="")
 
 
 def query(**values: Any) -> dict[str, str]:
-    """The query parameters that are not None, as text."""
+    """Return the query parameters that are not None, as text."""
     present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """The ids in as many batches as it takes to keep every query short; one batch for no ids."""
+    """Split ids into batches whose queries are short enough; one empty batch for no ids."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -103,9 +102,9 @@ def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
 
 
 def idempotency_headers(key: str | None = None) -> dict[str, str]:
-    """The header that makes a POST safe to repeat: under one key the server carries out one request, and answers it again.
+    """Return the header that makes a POST safe to repeat; without a `key`, a new one.
 
-    Without a `key` a new one. Raises MemoryValidationError for a key that a header cannot carry.
+    Raises MemoryValidationError for a key that a header cannot carry.
     """
     if key is not None and not (0 < len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable()):
         raise MemoryValidationError(f"idempotency_key: must be 1 to {MAX_KEY_CHARS} printable ASCII characters")
@@ -113,7 +112,7 @@ def idempotency_headers(key: str | None = None) -> dict[str, str]:
 
 
 def wait_seconds(wait: MessageWait) -> float:
-    """How many seconds the server is asked to wait. Raises MemoryValidationError."""
+    """Return how many seconds the server is asked to wait. Raises MemoryValidationError."""
     if wait is True or wait in ("promoted", "searchable"):
         return WAIT_SECONDS
     if isinstance(wait, str):
@@ -126,7 +125,10 @@ def wait_seconds(wait: MessageWait) -> float:
 def search_body(
     filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
 ) -> dict[str, Any]:
-    """The body of a search: filters (models or mappings; the default namespace if none is given) and plain values."""
+    """Return the body of a search from filters (models or mappings) and plain values.
+
+    Without a namespace filter, the default namespace applies.
+    """
     body: dict[str, Any] = {key: jsonable(value) for key, value in values.items() if value is not None}
     body.update({key: _filter(value) for key, value in filters.items() if value is not None})
     within(body, default_namespace)
@@ -137,14 +139,14 @@ def search_body(
 
 
 def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
-    """`search`, limited to `namespace` if it names none itself."""
+    """Limit `search` to `namespace` unless it names a namespace itself."""
     if "namespace" not in search and namespace is not None:
         search["namespace"] = {"eq": namespace}
     return search
 
 
 def _filter(value: Any) -> Any:
-    """A filter as JSON; its `field` is implied by where it stands."""
+    """Return a filter as JSON without `field`, which its key says already."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

@@ -1,4 +1,4 @@
-"""Exports and imports of users as lines: parts of a size that servers take, their reports added up, and an export's end."""
+"""Split imports into requests, merge their reports, and check that an export is complete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """The bodies that bring a file in, each with the header as its first line, and the number in the file of what follows that line.
+    """Yield `(line number of the part's first line, body)`; each body begins with the file's header.
 
-    What is in twice changes nothing, so each part is safe to repeat. Nothing for an empty file.
+    Each part is safe to repeat, because a second import of a line changes nothing. Yields nothing for an empty file.
     """
     header = b""
     part: list[bytes] = []
@@ -35,7 +35,7 @@ def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
 
 
 def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
-    """The reports of all parts as one."""
+    """Merge the reports of all parts."""
     whole = ImportReport()
     for report in reports:
         for name in ("imported", "present"):
@@ -51,19 +51,18 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 class ExportEnd:
-    """Looks at the lines of an export as they pass, and at its end says whether it is whole."""
+    """Watch the lines of an export and check at its end that it is complete."""
 
     def __init__(self) -> None:
         self._count = 0
         self._last = b""
 
     def pass_line(self, line: bytes) -> None:
-        """A line passes."""
         self._count += 1
         self._last = line
 
     def check(self) -> None:
-        """Raises MemoryProtocolError unless the last line is the end and counts those before it."""
+        """Raise MemoryProtocolError unless the last line is the end and counts the lines before it."""
         try:
             last = json.loads(self._last) if len(self._last) < 10_000 else {}
         except ValueError:

@@ -1,4 +1,4 @@
-"""Ties to other libraries; each needs an extra of the same name. `get_memory_tools` is LangChain's."""
+"""Adapters for other libraries, each an extra of that name. Calls raise the errors of `agent_memory_client.errors`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["get_memory_tools", "get_memory_tools_langchain"]
 
 
 def __getattr__(name: str) -> Any:
-    # Whoever uses another library need not have LangChain.
+    # Users of another library need not have LangChain.
     if name in __all__:
         from agent_memory_client.integrations import langchain  # noqa: PLC0415
 

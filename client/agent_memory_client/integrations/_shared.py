@@ -1,4 +1,4 @@
-"""What the adapters share: calls by either client, a session that keeps a framework's messages, what is remembered of a user, the tools."""
+"""Code that the adapters share: calls by either client, sessions, recall and tools."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from agent_memory_client.models import (
 from agent_memory_client.sync import SyncMemoryClient
 
 NEVER_SUMMARIZED = 2**53 - 1
-"""A context window (tokens) that no session fills: a framework gets back all that it added."""
+"""A context window (tokens) that no session fills, so that nothing is summarized."""
 _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """Calls a client by `await` or blocking, whichever kind it is, for one user and namespace.
+    """Call either client, awaited or blocking, for one user and namespace.
 
-    With a `SyncMemoryClient` awaited calls run in a thread; beside a `MemoryClient` blocking calls use a twin of the same config, which
-    `close` ends. Raises MemoryValidationError for an empty user or namespace, which would be nobody's.
+    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a twin with the
+    same config; `close` closes it. Raises MemoryValidationError for an empty user or namespace.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -48,7 +48,7 @@ class EitherClient:
 
     @property
     def blocking(self) -> SyncMemoryClient:
-        """The client whose calls block."""
+        """The blocking client."""
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:
@@ -56,30 +56,30 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Closes the twin; the client stays open."""
+        """Close the twin; the client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """What `call` of the client returns; `call` makes exactly one call."""
+        """Return the result of `call`, which makes exactly one call of the client."""
         if isinstance(self.client, SyncMemoryClient):
             return await asyncio.to_thread(call, self.client)
         return await call(self.client)
 
     @property
     def owner(self) -> dict[str, Any]:
-        """The user and the namespace as arguments of a call."""
+        """The user and namespace as arguments of a call."""
         return {"user_id": self.user_id, "namespace": self.namespace}
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The user and the namespace as filters of a search."""
+        """The user and namespace as filters of a search."""
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
 
 class SessionMessages(EitherClient):
-    """The messages of one session, all of them, never summarized. Calls raise the errors of `agent_memory_client.errors`."""
+    """All messages of one session, never summarized. Calls raise the errors of `agent_memory_client.errors`."""
 
     def __init__(
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
@@ -88,7 +88,7 @@ class SessionMessages(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
-        """The messages, oldest first; with a limit exactly the newest so many, or all if there are fewer."""
+        """Return messages, oldest first; with a limit, the newest `limit` of them."""
         messages: list[MemoryMessage] = []
         try:
             for asked in _windows(limit):
@@ -100,7 +100,6 @@ class SessionMessages(EitherClient):
         return _newest(messages, limit)
 
     async def aread(self, limit: int | None = None) -> list[MemoryMessage]:
-        """As `read`."""
         messages: list[MemoryMessage] = []
         try:
             for asked in _windows(limit):
@@ -112,43 +111,38 @@ class SessionMessages(EitherClient):
         return _newest(messages, limit)
 
     def append(self, messages: Sequence[MemoryMessage]) -> None:
-        """Adds messages at the end."""
         for part in _parts(messages):
             self._append(self.blocking, part)
 
     async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
-        """As `append`; with `wait` until they are long-term memories (see `Sessions.append`)."""
+        """Append messages; `wait` as in `Sessions.append`."""
         for part in _parts(messages):
             await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
     def replace(self, messages: Sequence[MemoryMessage]) -> None:
-        """Stores messages in place of all that there are."""
         self._put(self.blocking, messages)
 
     async def areplace(self, messages: Sequence[MemoryMessage]) -> None:
-        """As `replace`."""
         await self.awaited(lambda client: self._put(client, messages))
 
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
-        """Stores what `change` makes of the messages in their place, against whoever writes at the same time; returns what there was."""
+        """Replace messages by the result of `change`, retried on concurrent writes; return the former messages."""
         return self._change(self.blocking, change)
 
     async def achange(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
-        """As `change`."""
         return await self.awaited(lambda client: self._change(client, change))
 
     async def apop(self) -> MemoryMessage | None:
-        """Takes the newest message away and returns it; None when there is none."""
+        """Remove and return the newest message; None if there is none."""
         return await self.awaited(
             lambda client: client.sessions.pop_message(self.session_id, self.namespace, self.user_id, NEVER_SUMMARIZED)
         )
 
     def delete(self) -> None:
-        """Takes all messages away; what became long-term memory of them stays."""
+        """Delete all messages; memories made of them stay."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)
 
     async def adelete(self) -> None:
-        """As `delete`."""
         await self.awaited(lambda client: client.sessions.delete(self.session_id, self.namespace, self.user_id))
 
     def _get(self, client: Any, limit: int | None) -> Any:
@@ -165,21 +159,20 @@ class SessionMessages(EitherClient):
         return client.sessions.put(self.session_id, session, self.user_id, context_window_max=NEVER_SUMMARIZED)
 
     def keys(self) -> list[str]:
-        """The ids of all sessions of the same user and namespace."""
+        """Return the ids of all sessions of this user and namespace."""
         keys: list[str] = []
         while page := self._list(self.blocking, len(keys)).sessions:
             keys += page
         return [their_session_id(key) for key in keys]
 
     async def akeys(self) -> list[str]:
-        """As `keys`."""
         keys: list[str] = []
         while page := (await self.awaited(lambda client, keys=keys: self._list(client, len(keys)))).sessions:
             keys += page
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """The user and the id of each session; of all users if there is none here."""
+        """Return user and id of each session; of all users if none is set here."""
         found: list[tuple[str | None, str]] = []
         while page := (await self.awaited(lambda client, found=found: self._list(client, len(found), identities=True))).identities:
             found += [(session.user_id, their_session_id(session.session_id)) for session in page]
@@ -190,9 +183,9 @@ class SessionMessages(EitherClient):
 
 
 class Recall(EitherClient):
-    """What is remembered of a user: memories that fit a text, and the lines of a prompt made of them.
+    """Find memories of a user for a text, and format them for a prompt.
 
-    While the server is away there are no lines, unless they are `needed`.
+    While the server is unavailable there are none, unless they are `needed`.
     """
 
     def __init__(
@@ -209,7 +202,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, said: str) -> str:
-        """What to put into a model's instructions beside what the user said; "" when nothing fits."""
+        """Return lines for a model's instructions that fit the text; "" if nothing fits."""
         if is_blank(said):
             return ""
         try:
@@ -220,7 +213,6 @@ class Recall(EitherClient):
             return ""
 
     async def alines(self, said: str) -> str:
-        """As `lines`."""
         if is_blank(said):
             return ""
         try:
@@ -231,11 +223,9 @@ class Recall(EitherClient):
             return ""
 
     def search(self, query: str, limit: int | None = None, **more: Any) -> list[MemoryRecordResult]:
-        """The memories that fit best."""
         return self._search(self.blocking, query, limit, more).memories
 
     async def asearch(self, query: str, limit: int | None = None, **more: Any) -> list[MemoryRecordResult]:
-        """As `search`."""
         results = await self.awaited(lambda client: self._search(client, query, limit, more))
         return results.memories
 
@@ -247,7 +237,7 @@ class Recall(EitherClient):
 
 
 class Tools(EitherClient):
-    """The memory tools of a conversation: their schemas, and their calls for one user and namespace."""
+    """Call the memory tools in a conversation, for one user and namespace."""
 
     def __init__(
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
@@ -256,11 +246,10 @@ class Tools(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """What a tool answers the model. Never raises for what the model did wrong."""
+        """Return the tool's answer to the model. Never raises for the model's mistakes."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """As `call`."""
         return await self.awaited(lambda client: self._resolve(client, name, arguments))
 
     def _resolve(self, client: Any, name: str, arguments: Mapping[str, Any] | str) -> Any:
@@ -269,7 +258,8 @@ class Tools(EitherClient):
 
 
 def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str, Any]]:
-    """`name`, `description` and `parameters` of all tools or of those named. Raises ValueError for a name that there is not."""
+    """Return `name`, `description` and `parameters` of all tools or those named. Raises ValueError for an unknown
+    name."""
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))
     if unknown:
@@ -278,9 +268,9 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """A message of what was said, with the framework's own as the field that `raw` names.
+    """Return a message with the framework's own message in the field that `raw` names.
 
-    Takes any role, text and id that a framework has. Raises MemoryValidationError for what JSON cannot say.
+    Accepts any role, text and id. Raises MemoryValidationError if JSON cannot express it.
     """
     fields = {name: value for name, value in more.items() if value is not None}
     if "id" in fields:
@@ -293,7 +283,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """A framework's id of a message as ours: the same, or a digest of one that ours cannot be."""
+    """Return a framework's message id, or its digest if it is not a valid id here."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -305,32 +295,32 @@ def _our_role(role: str) -> str:
 
 
 def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    """A call of a tool as chat APIs have it; `arguments` are JSON."""
+    """Return a tool call in the form of chat APIs; `arguments` are JSON."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
-    """The framework's message that ours was made of; None for one that came another way."""
+    """Return the framework's message inside ours; None if another program stored it."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 
 
 def our_session_id(framework_id: str) -> str:
-    """A framework's id of a session as ours, which has no "/": the same, or one in which "/" and "%" are percent-encoded."""
+    """Return a framework's session id with "/" and "%" percent-encoded: ours have no "/"."""
     if any(sign in framework_id for sign in ("/", "%2F", "%25")):
         return framework_id.replace("%", "%25").replace("/", "%2F")
     return framework_id
 
 
 def their_session_id(session_id: str) -> str:
-    """The framework's id of a session that `our_session_id` made ours of."""
+    """Undo `our_session_id`."""
     return session_id.replace("%2F", "/").replace("%25", "%")
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """How many messages to ask for, one after the other, until there are `limit`.
+    """Return the limits to request, one after the other, until there are `limit` messages.
 
-    The server leaves out answers of tools whose call is not among the newest messages.
+    The server leaves out tool answers whose call is not among the newest messages.
     """
     return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []
 

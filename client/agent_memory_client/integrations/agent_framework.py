@@ -1,6 +1,6 @@
 """History and memory for Microsoft's Agent Framework. Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`."""
 
-# agent-framework-core is an extra, which need not be there where the types are checked.
+# agent-framework-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ except ImportError as error:
     raise ImportError("the providers need agent-framework-core: pip install 'agent-memory-api-client[agent-framework]'") from error
 
 MESSAGE = "agent_framework_message"
-"""The field of a message that holds Agent Framework's message as it was saved."""
+"""The message field with Agent Framework's own message."""
 
 
 class AgentMemoryHistoryProvider(HistoryProvider):
-    """A `HistoryProvider` on the memory server: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
+    """A `HistoryProvider`: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
 
-    A session of Agent Framework is a session of the same id; its messages come back as they were saved, calls of tools among them, and what
-    was said is promoted to long-term memory. What else a `HistoryProvider` takes (`store_outputs` …) is given by name. Calls raise the
-    errors of `agent_memory_client.errors`.
+    Each session is a session of the same id on the server. Messages return as they were saved, tool calls included, and
+    are promoted to long-term memory. Pass other options of a `HistoryProvider` by name.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"
@@ -49,17 +48,15 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         self._namespace = namespace
 
     async def get_messages(self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any) -> list[Message]:
-        """The messages of a session, oldest first."""
         return [_their(message) for message in await self._session(session_id).aread()]
 
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds messages to a session."""
         await self._session(session_id).aappend([_our(message) for message in messages])
 
     async def clear(self, session_id: str) -> None:
-        """Takes all messages of a session away; what became long-term memory of them stays."""
+        """Delete all messages of a session; memories made of them stay."""
         await self._session(session_id).adelete()
 
     def _session(self, session_id: str | None) -> SessionMessages:
@@ -69,10 +66,10 @@ class AgentMemoryHistoryProvider(HistoryProvider):
 
 
 class AgentMemoryContextProvider(ContextProvider):
-    """A `ContextProvider` that puts what is remembered of the user into an agent's instructions, by what the user said.
+    """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
-    With `tools` (all or a list of names) the agent also has the memory tools, bound to `user_id` and `namespace`; what fails is told to the
-    model. While the server is away the run goes on without memories, unless they are `needed`.
+    With `tools` (all or a list of names) the agent also gets the memory tools, bound to `user_id` and `namespace`.
+    While the server is unavailable a run has no memories, unless they are `needed`.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory"
@@ -93,7 +90,6 @@ class AgentMemoryContextProvider(ContextProvider):
         self._schemas = tool_schemas(tools)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Adds the memories and the tools of a run."""
         said = "\n".join(message.text for message in context.input_messages if message.role == "user" and message.text)
         if lines := await self._recall.alines(said):
             context.extend_instructions(self.source_id, lines)

@@ -1,9 +1,9 @@
-"""Short-term and long-term memory for AgentScope 1.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Short-term and long-term memory for AgentScope 1.x: `pip install 'agent-memory-api-client[agentscope]'`.
 
-The line 2.x has middleware instead: `agent_memory_client.integrations.agentscope_middleware`.
+For 2.x use `agent_memory_client.integrations.agentscope_middleware`.
 """
 
-# agentscope is an extra, which need not be there where the types are checked.
+# agentscope is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnnecessaryIsInstance=false
 
@@ -29,18 +29,17 @@ except ImportError as error:
     ) from error
 
 MESSAGE = "agentscope_message"
-"""The field of a message that holds AgentScope's message as it was added."""
+"""The message field with AgentScope's own message."""
 MARKS = "agentscope_marks"
-"""The field of a message that holds its marks."""
+"""The message field with its marks."""
 SUMMARY = "agentscope-summary"
-"""The path of the items that hold the compressed summaries, by session."""
+"""Path of the items with the compressed summaries, one per session."""
 
 
 class AgentMemoryMemory(MemoryBase):
-    """A `MemoryBase` that is a session of the memory server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
+    """A `MemoryBase` on a session of the server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
 
-    Messages and marks come back as they were added, tool calls among them, and what was said is promoted to long-term memory as in any
-    session, under `user_id` and `namespace`. Calls raise the errors of `agent_memory_client.errors`.
+    Messages and marks return as they were added, tool calls included, and are promoted to long-term memory.
     """
 
     def __init__(
@@ -57,11 +56,11 @@ class AgentMemoryMemory(MemoryBase):
     async def add(
         self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, allow_duplicates: bool = False, **kwargs: Any
     ) -> None:
-        """Adds messages with marks; those that are there already only with `allow_duplicates`."""
+        """Add messages with marks; skip stored ones unless `allow_duplicates`."""
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
-            # With other marks the server would take a known message for another one.
+            # With other marks the server would take a known message for a new one.
             known = {_their_id(message) for message in await self._session.aread()}
             added = [message for message in messages if allow_duplicates or message.id not in known]
             await self._session.aappend([_our(message, named, again=message.id in known) for message in added])
@@ -69,7 +68,7 @@ class AgentMemoryMemory(MemoryBase):
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
     ) -> list[Msg]:
-        """The messages with a mark and without another (None: all), after the compressed summary if there is one."""
+        """Return messages with one mark and without another, after the compressed summary if there is one."""
         for name in (mark, exclude_mark):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"The mark should be a string or None, but got {type(name)}.")
@@ -81,24 +80,22 @@ class AgentMemoryMemory(MemoryBase):
         return messages
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
-        """Takes messages away by their ids, and returns how many those were."""
+        """Delete messages by id; return how many."""
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Takes the messages with one of the marks away, and returns how many those were."""
+        """Delete messages with any of the marks; return how many."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
     async def size(self) -> int:
-        """How many messages there are."""
         return len(await self._session.aread())
 
     async def clear(self) -> None:
-        """Takes all messages away; the summary stays, as in AgentScope's own memories, and what became long-term memory."""
+        """Delete all messages; the summary and long-term memories stay."""
         await self._session.adelete()
 
     async def update_compressed_summary(self, summary: str) -> None:
-        """Keeps a summary of the messages that AgentScope has marked as compressed."""
         await super().update_compressed_summary(summary)
         session = self._session
         if summary:
@@ -109,9 +106,9 @@ class AgentMemoryMemory(MemoryBase):
             await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
 
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
-        """Adds a mark to messages (those with an old mark, which it replaces, and of those ids), or takes the old one away with None.
+        """Add a mark to messages, instead of the old mark if one is given; None removes the old mark.
 
-        Returns how many messages have changed.
+        Returns how many messages changed.
         """
 
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -124,11 +121,11 @@ class AgentMemoryMemory(MemoryBase):
         return sum(old is not new for old, new in zip(before, change(before), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: the memory server keeps the state."""
+        """Return nothing: the server keeps the state."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
-        """Does nothing: the memory server keeps the state."""
+        """Do nothing: the server keeps the state."""
 
     async def _summary(self) -> str:
         session = self._session
@@ -141,11 +138,11 @@ class AgentMemoryMemory(MemoryBase):
 
 
 class AgentMemoryLongTermMemory(LongTermMemoryBase):
-    """A `LongTermMemoryBase` over the long-term memory of a user, for `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
+    """A `LongTermMemoryBase`: `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
 
-    `record` and `retrieve` are for programs, `record_to_memory` and `retrieve_from_memory` are tools of the agent, which tell the model
-    what goes wrong; the former raise the errors of `agent_memory_client.errors`. What is recorded is found when the call returns:
-    messages are kept in the session `session_id`.
+    Programs call `record` and `retrieve`, which raise the errors of `agent_memory_client.errors`. The agent calls the
+    tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. Messages are kept in the
+    session `session_id`, and found as soon as `record` returns.
     """
 
     def __init__(
@@ -161,13 +158,13 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._recall = Recall(client, user_id, namespace)
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
-        """Remembers what was said in messages; those that are known already change nothing."""
+        """Store messages; known messages change nothing."""
         given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
         messages = [_our(message, []) for message in given if message is not None]
         await self._session.aappend(messages, wait="searchable")
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:
-        """The texts of the memories that fit messages best, a line each."""
+        """Return the texts of matching memories, one per line."""
         messages: list[Any] = msg if isinstance(msg, list) else [] if msg is None else [msg]
         query = "\n".join(text for message in messages if (text := message.get_text_content()))
         return "\n".join(memory.text for memory in await self._recall.asearch(query, limit)) if query.strip() else ""
@@ -214,7 +211,6 @@ def _response(text: str) -> ToolResponse:
 
 
 def _names(marks: str | list[str] | None) -> list[str]:
-    """Raises TypeError as AgentScope's own memories do."""
     names = [marks] if isinstance(marks, str) else marks or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"The mark should be a string, a list of strings, or None, but got {type(marks)}.")
@@ -237,7 +233,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """`again`: the session has a message of that id, so ours gets one of its own."""
+    """With `again`, the message gets a new id, because the session has one of that id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

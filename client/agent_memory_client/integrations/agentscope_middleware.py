@@ -1,9 +1,9 @@
-"""Memory as middleware for AgentScope 2.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Memory as middleware for AgentScope 2.x: `pip install 'agent-memory-api-client[agentscope]'`.
 
-The line 1.x has memory classes instead: `agent_memory_client.integrations.agentscope`.
+For 1.x use `agent_memory_client.integrations.agentscope`.
 """
 
-# agentscope is an extra, which need not be there where the types are checked.
+# agentscope is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ except ImportError as error:
     raise ImportError("the middleware needs agentscope 2.x: pip install 'agent-memory-api-client[agentscope]' 'agentscope>=2'") from error
 
 MESSAGE = "agentscope_message"
-"""The field of a message that holds AgentScope's message as it was said."""
+"""The message field with AgentScope's own message."""
 
 
 class AgentMemoryMiddleware(MiddlewareBase):
-    """Remembers what is said to an agent and what it answers, and puts what is remembered of the user into its system prompt.
+    """Store an agent's conversation, and add the user's memories to its system prompt.
 
-    `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`; its `list_tools` are the memory tools, all or those
-    named, for `Toolkit(tools=await middleware.list_tools())`. What is said is kept in a session of that id, `history` gives it back, calls
-    of tools among it. While the server is away the agent goes on without memories, and what is said is not kept, unless it is `needed`.
+    `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`; for its tools, use
+    `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, tool calls included. While the
+    server is unavailable, nothing is stored or remembered, unless memory is `needed`.
     """
 
     def __init__(
@@ -57,25 +57,24 @@ class AgentMemoryMiddleware(MiddlewareBase):
     async def on_reply(
         self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
     ) -> AsyncGenerator[Any, None]:
-        """Keeps what the user said and what the agent made of it: its calls of tools, their results and its answer."""
+        """Store the user's messages, the agent's tool calls, their results and the answer."""
         known = {message.id for message in agent.state.context}
         async for event in next_handler(**input_kwargs):
             yield event
         await self.keep([message for message in agent.state.context if message.id not in known])
 
     async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
-        """Adds what is remembered by what the user said last."""
         context: Sequence[Any] = agent.state.context
         said = next((message.get_text_content() for message in reversed(context) if message.role == "user"), None)
         lines = await self._recall.alines(said or "")
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """The memory tools, bound to the user and namespace; what fails is told to the model."""
+        """Return the memory tools, bound to user and namespace; errors are reported to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:
-        """Adds messages to the session; those that are there already change nothing."""
+        """Add messages to the session; stored messages change nothing."""
         try:
             await self._session.aappend([_our(message) for message in messages])
         except MemoryUnavailableError:
@@ -83,17 +82,15 @@ class AgentMemoryMiddleware(MiddlewareBase):
                 raise
 
     async def history(self, limit: int | None = None) -> list[Msg]:
-        """What was said, oldest first; with a limit the newest so many messages."""
+        """Return messages, oldest first; with a limit, the newest."""
         return [_their(message) for message in await self._session.aread(limit)]
 
     async def clear(self) -> None:
-        """Takes all messages away; what became long-term memory of them stays."""
+        """Delete all messages; memories made of them stay."""
         await self._session.adelete()
 
 
 class _MemoryTool(ToolBase):
-    """A memory tool, which needs no permission of its own."""
-
     is_concurrency_safe = True
     is_read_only = False
 

@@ -1,6 +1,6 @@
 """A memory for CrewAI's agents, crews and flows. Needs the extra: `pip install 'agent-memory-api-client[crewai]'`."""
 
-# crewai is an extra, which need not be there where the types are checked.
+# crewai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -25,36 +25,34 @@ except ImportError as error:
     raise ImportError("the memory needs crewai: pip install 'agent-memory-api-client[crewai]'") from error
 
 ROOT = "crewai"
-"""Where the paths of the items begin; the parts of a scope follow."""
+"""First label of the items' paths; the parts of the scope follow."""
 _ALL = 10_000
 _FILTERED = 20
 
 
 class AgentMemoryStorage:
-    """CrewAI's `StorageBackend` on the memory server: each record is an item whose path is its scope, of a user and a namespace.
+    """CrewAI's `StorageBackend`: a record is an item whose path is its scope.
 
-    Records are searched by what they say (`search_text`); the server makes its vectors itself, so those of CrewAI are not kept and `search`
-    raises NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
+    Use `search_text`: the server computes vectors itself, so CrewAI's are not stored and `search` raises
+    NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self._access = EitherClient(client, user_id, namespace)
 
     def save(self, records: list[MemoryRecord]) -> None:
-        """Stores records; one with the id of a stored one in the same scope replaces it."""
         self._write([_put(record) for record in records])
 
     def search_text(
         self, query: str, scope_prefix: str | None = None, categories: Sequence[str] | None = None, limit: int = 10
     ) -> list[tuple[MemoryRecord, float]]:
-        """The records of a scope, with one of the categories, that fit a text best, each with its score from 0 to 1."""
+        """Return the best matching records of a scope with any of the categories, each with a score from 0 to 1."""
         count = min(_ALL, limit * (_FILTERED if categories else 1))
         items = self._access.blocking.items.search(_path(scope_prefix), query=query, limit=count, **self._access.owner)
         scored = [(_record(item), min(1.0, max(0.0, item.score or 0.0))) for item in items]
         return [(record, score) for record, score in scored if not categories or set(categories) & set(record.categories)][:limit]
 
     def search(self, query_embedding: list[float], *args: Any, **filters: Any) -> list[tuple[MemoryRecord, float]]:
-        """Raises NotImplementedError: the server is asked with words."""
         raise NotImplementedError("the memory server searches by text: use AgentMemoryMemory.recall")
 
     def delete(
@@ -65,7 +63,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Deletes the records that fit all of what is named, and returns how many those were."""
+        """Delete the records that match every given condition; return how many."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -80,22 +78,19 @@ class AgentMemoryStorage:
         return len(items)
 
     def update(self, record: MemoryRecord) -> None:
-        """Stores a record in place of the one with its id, whose scope may be another."""
+        """Replace the record with this id, also if its scope changed."""
         old = self._items(None, {"id": record.id})
         new = _put(record)
         self._write([*(DeleteItem(path=item.path, key=item.key) for item in old if item.path != new.path), new])
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
-        """A record by its id."""
         return next(map(_record, self._items(None, {"id": record_id})), None)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
-        """The records of a scope, newest first."""
         records = sorted(map(_record, self._items(scope_prefix)), key=lambda record: _utc(record.created_at), reverse=True)
         return records[offset : offset + limit]
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
-        """What a scope holds."""
         records = self.list_records(scope, _ALL)
         return ScopeInfo(
             path=scope,
@@ -107,33 +102,27 @@ class AgentMemoryStorage:
         )
 
     def list_scopes(self, parent: str = "/") -> list[str]:
-        """The scopes right below one."""
+        """Return the scopes directly below `parent`."""
         path = _path(parent)
         paths = self._access.blocking.items.list_namespaces(prefix=path, max_depth=len(path) + 1, limit=_ALL // 10, **self._access.owner)
         return sorted("/" + "/".join(each[1:]) for each in paths if len(each) > len(path))
 
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
-        """How many records have each category."""
         return dict(Counter(category for item in self._items(scope_prefix) for category in _record(item).categories))
 
     def count(self, scope_prefix: str | None = None) -> int:
-        """How many records a scope has."""
         return len(self._items(scope_prefix))
 
     def reset(self, scope_prefix: str | None = None) -> None:
-        """Deletes all records of a scope."""
         self.delete(scope_prefix)
 
     async def asave(self, records: list[MemoryRecord]) -> None:
-        """As `save`."""
         await _in_thread(lambda: self.save(records))
 
     async def asearch(self, query_embedding: list[float], *args: Any, **filters: Any) -> list[tuple[MemoryRecord, float]]:
-        """As `search`."""
         return self.search(query_embedding, *args, **filters)
 
     async def adelete(self, *args: Any, **filters: Any) -> int:
-        """As `delete`."""
         return await _in_thread(lambda: self.delete(*args, **filters))
 
     def _items(self, scope: str | None, filter: dict[str, Any] | None = None) -> list[ScoredItem]:
@@ -145,11 +134,11 @@ class AgentMemoryStorage:
 
 
 class AgentMemoryMemory(Memory):
-    """CrewAI's `Memory` on the memory server: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`, also for crews and flows.
+    """CrewAI's `Memory`: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`, also for crews and flows.
 
-    Records come back as they were remembered. `remember` stores at once, under the scope and with the categories that are named: no model
-    is asked what they might be, and nothing is embedded here. `recall` searches by meaning and words and weighs as CrewAI does;
-    its `depth` changes nothing. Calls raise the errors of `agent_memory_client.errors`; an agent goes on without memories then.
+    `remember` stores records as given, without asking a model for scope or categories. `recall` searches by meaning and
+    words and ranks as CrewAI does; `depth` has no effect. Calls raise the errors of `agent_memory_client.errors`; an
+    agent continues without memories then.
     """
 
     def __init__(
@@ -169,7 +158,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> MemoryRecord | None:
-        """Stores a text; None when this memory may only be read."""
+        """Store a text; return None if this memory is read-only."""
         values: dict[str, Any] = {"metadata": metadata, "importance": importance, "source": source, "private": private}
         records = self.remember_many([content], scope, categories, agent_role=agent_role, root_scope=root_scope, **values)
         return records[0] if records else None
@@ -186,7 +175,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Stores texts together; none when this memory may only be read."""
+        """Store texts; return no records if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
@@ -207,7 +196,7 @@ class AgentMemoryMemory(Memory):
         source: str | None = None,
         include_private: bool = False,
     ) -> list[MemoryMatch]:
-        """The records that fit best, weighed by similarity, age and importance; private ones for their source alone."""
+        """Return matching records, ranked by similarity, age and importance; private ones only for their source."""
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
         matches: list[MemoryMatch] = []
@@ -226,7 +215,7 @@ class AgentMemoryMemory(Memory):
         metadata: dict[str, Any] | None = None,
         importance: float | None = None,
     ) -> MemoryRecord:
-        """Changes fields of a record (None leaves one as it is). Raises ValueError for one that there is not."""
+        """Change fields of a record; None leaves a field. Raises ValueError for an unknown record."""
         record = self._storage.get_record(record_id)
         if record is None:
             raise ValueError(f"Record not found: {record_id}")
@@ -251,7 +240,7 @@ def _record(item: ScoredItem) -> MemoryRecord:
 
 
 def _utc(at: datetime) -> datetime:
-    # CrewAI's own times are UTC without saying so.
+    # CrewAI's times are naive UTC.
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 

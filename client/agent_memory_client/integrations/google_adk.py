@@ -1,6 +1,6 @@
 """Session and memory services for Google's ADK. Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`."""
 
-# google-adk is an extra, which need not be there where the types are checked.
+# google-adk is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -31,18 +31,18 @@ except ImportError as error:
     raise ImportError("the services need google-adk: pip install 'agent-memory-api-client[google-adk]'") from error
 
 EVENT = "adk_event"
-"""The field of a message that holds ADK's event as it was appended."""
+"""The message field with ADK's own event."""
 STATE = "adk-state"
-"""Where items of the state begin: of the app, of a user, and of each session."""
+"""First label of the state items: of the app, the user and each session."""
 _WITHOUT_SESSION = "adk-events"
 
 
 class AgentMemorySessionService(BaseSessionService):
-    """A `BaseSessionService` on the memory server: `Runner(…, session_service=AgentMemorySessionService(client))`.
+    """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    A session of ADK is a session of the same id, user and, as its namespace, app; its events come back as they were appended, calls of
-    tools among them, and what was said is promoted to long-term memory. State is kept as items: of the session, the user (`user:`) and the
-    app (`app:`). Calls raise the errors of `agent_memory_client.errors`, and those that ADK's own services raise.
+    Each session is a session of the same id and user, in the namespace of the app. Events return as they were appended,
+    and are promoted to long-term memory. State of session, user (`user:`) and app (`app:`) is kept as items. Calls
+    raise the errors of `agent_memory_client.errors` and those of ADK's own services.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient) -> None:
@@ -51,7 +51,7 @@ class AgentMemorySessionService(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """A new session. Raises AlreadyExistsError for an id that the user has in this app."""
+        """Create a session. Raises AlreadyExistsError if the user has one of this id in the app."""
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
         created, _ = await access.awaited(lambda client: client.sessions.get_or_create(access.session_id, user_id, app_name))
@@ -63,7 +63,7 @@ class AgentMemorySessionService(BaseSessionService):
         return session
 
     async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None) -> Session | None:
-        """A session with its events and all of the state, or None."""
+        """Return a session with its events and all state, or None."""
         access = _Access(self._client, app_name, user_id, session_id)
         recent = None if config is None else config.num_recent_events
         try:
@@ -76,7 +76,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """The sessions of a user, or of all users of the app, without their events; the one written last at the end."""
+        """Return sessions of a user or of all users, without events, the last written at the end."""
         sessions: list[Session] = []
         for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
@@ -90,18 +90,18 @@ class AgentMemorySessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Takes a session and its state away; what became long-term memory of it stays."""
+        """Delete a session and its state; memories made of it stay."""
         access = _Access(self._client, app_name, user_id, session_id)
         await access.adelete()
         await access.delete_state()
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """What is kept of a user, without the prefix `user:`."""
+        """Return the user's state without the prefix `user:`."""
         access = _Access(self._client, app_name, user_id, "-")
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Adds an event to the session; one that it has already changes nothing. Raises SessionNotFoundError."""
+        """Append an event; a known event changes nothing. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -118,10 +118,10 @@ class AgentMemorySessionService(BaseSessionService):
 
 
 class AgentMemoryMemoryService(BaseMemoryService):
-    """A `BaseMemoryService` over long-term memory: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
+    """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    What an `AgentMemorySessionService` keeps is remembered by itself; sessions of another service are when they are added. The namespace is
-    the app. `limit` is how many memories a search brings. Calls raise the errors of `agent_memory_client.errors`.
+    An `AgentMemorySessionService` remembers its sessions by itself; add sessions of other services. The namespace is
+    the app; a search returns at most `limit` memories.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
@@ -129,7 +129,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remembers what was said in a session; doing it again adds what is new."""
+        """Store a session's messages; repeating it adds only new ones."""
         await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
 
     async def add_events_to_memory(
@@ -141,25 +141,24 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remembers what was said in events; those that are known already change nothing. The metadata are not kept."""
+        """Store events; known events change nothing. The metadata are not kept."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Stores memories; one with the id of a stored one replaces it. The metadata are not kept."""
+        """Store memories, replacing those of the same id. The metadata are not kept."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """The memories of a user in this app that fit best."""
         found = await Recall(self._client, user_id, app_name, limit=self._limit).asearch(query)
         return SearchMemoryResponse(memories=[_entry(memory) for memory in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Deletes a memory of a user in this app; one that is not there is no error."""
+        """Delete a memory of this user and app; an unknown id is no error."""
         access = EitherClient(self._client, user_id, app_name)
         if not memory_id:
             return
@@ -172,8 +171,6 @@ class AgentMemoryMemoryService(BaseMemoryService):
 
 
 class _Access(SessionMessages):
-    """A session with its state."""
-
     def __init__(self, client: MemoryClient | SyncMemoryClient, app_name: str, user_id: str, session_id: str) -> None:
         super().__init__(client, session_id.strip(), user_id, app_name)
 
@@ -181,7 +178,7 @@ class _Access(SessionMessages):
         return self._get(client, limit)
 
     async def read_state(self) -> dict[str, Any]:
-        """All of the state under ADK's names."""
+        """Return the state of session, user and app under ADK's names."""
         reads = [SearchItems(prefix=[STATE, *rest], limit=10_000) for rest in (["session", self.session_id], ["user"])]
         of_session, of_user = await self.awaited(lambda client: client.items.batch(reads, **self.owner))
         of_app = await self.awaited(lambda client: client.items.search([STATE, "app"], limit=10_000, namespace=self.namespace))
@@ -190,7 +187,7 @@ class _Access(SessionMessages):
         return state | {State.USER_PREFIX + name: value for name, value in _values(of_user.items).items()}
 
     async def write_state(self, state: Mapping[str, Any]) -> None:
-        """Sets values: those of a user and an app for all their sessions, and none of `temp:`."""
+        """Set values of session, user and app; `temp:` values are not stored."""
         of_app: list[PutItem] = []
         of_user: list[PutItem] = []
         for name, value in state.items():
@@ -206,7 +203,6 @@ class _Access(SessionMessages):
             await self.awaited(lambda client: client.items.batch(of_app, namespace=self.namespace))
 
     async def delete_state(self) -> None:
-        """Takes the session's own values away."""
         path = [STATE, "session", self.session_id]
         items = await self.awaited(lambda client: client.items.search(path, limit=10_000, **self.owner))
         deletions = [DeleteItem(path=path, key=item.key) for item in items]
@@ -235,7 +231,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """The events behind the last one that is older, as ADK's own service has it."""
+    """Return the events after the last older one, as ADK's own service does."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

@@ -1,6 +1,6 @@
 """A chat message store, memory and tools for Haystack. Needs the extra: `pip install 'agent-memory-api-client[haystack]'`."""
 
-# haystack-ai is an extra, which need not be there where the types are checked.
+# haystack-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ except ImportError as error:
     raise ImportError("the chat message store needs haystack-ai: pip install 'agent-memory-api-client[haystack]'") from error
 
 MESSAGE = "haystack_message"
-"""The field of a message that holds Haystack's message as it was written."""
+"""The message field with Haystack's own message."""
 
 
 class AgentMemoryChatMessageStore:
-    """Chat messages by conversation (`chat_history_id`), each a session of the memory server of the same id.
+    """Chat messages by `chat_history_id`, each a session of the same id on the server.
 
-    Messages come back as they were written, calls of tools among them, and what was said is promoted to long-term memory as in any session,
-    under `user_id` and `namespace`. Either client serves all calls. Calls raise the errors of `agent_memory_client.errors`.
+    Messages return as they were written, tool calls included, and are promoted to long-term memory. Calls raise the
+    errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -37,29 +37,26 @@ class AgentMemoryChatMessageStore:
         self._namespace = namespace
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """Adds messages at the end, and returns how many those are."""
+        """Append messages; return how many."""
         self._session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
     async def write_messages_async(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """As `write_messages`."""
         await self._session(chat_history_id).aappend([_our(message) for message in messages])
         return len(messages)
 
     def retrieve_messages(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        """The messages, oldest first; with `last_k` the newest so many."""
+        """Return messages, oldest first; with `last_k`, the newest."""
         return [_their(message) for message in self._session(chat_history_id).read(last_k)]
 
     async def retrieve_messages_async(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        """As `retrieve_messages`."""
         return [_their(message) for message in await self._session(chat_history_id).aread(last_k)]
 
     def delete_messages(self, chat_history_id: str) -> None:
-        """Takes all messages away; what became long-term memory of them stays."""
+        """Delete all messages; memories made of them stay."""
         self._session(chat_history_id).delete()
 
     async def delete_messages_async(self, chat_history_id: str) -> None:
-        """As `delete_messages`."""
         await self._session(chat_history_id).adelete()
 
     def _session(self, chat_history_id: str) -> SessionMessages:
@@ -67,9 +64,9 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall:
-    """What is remembered of a user, as system messages to put before the user's: none when nothing fits.
+    """Memories of a user as system messages; no messages if nothing fits.
 
-    While the server is away there are none, unless they are `needed`.
+    While the server is unavailable there are none, unless they are `needed`.
     """
 
     def __init__(
@@ -84,12 +81,10 @@ class AgentMemoryRecall:
         self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
     def run(self, query: str) -> list[ChatMessage]:
-        """The messages for what the user said."""
         lines = self._recall.lines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
     async def run_async(self, query: str) -> list[ChatMessage]:
-        """As `run`."""
         lines = await self._recall.alines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
@@ -101,9 +96,9 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """The memory tools, all or those named, for an `Agent`; `user_id` and `namespace` bind the model. What fails is told to the model.
+    """Return the memory tools, all or those named, for an `Agent`, bound to `user_id` and `namespace`.
 
-    Raises ValueError for a name that there is not.
+    Errors are reported to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(client, session_id, user_id, namespace)
 

@@ -1,6 +1,6 @@
 """A chat message history, a retriever and the tools for LangChain. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
 
-# langchain-core is an extra, which need not be there where the types are checked.
+# langchain-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ except ImportError as error:
 
 
 MESSAGE = "langchain_message"
-"""The field of a message that holds LangChain's message as it was added."""
+"""The message field with LangChain's own message."""
 _NEVER_SUMMARIZED = 2**53 - 1
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 
 
 class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
-    """A `BaseChatMessageHistory` that is a session of the memory server: every message comes back as it was added, tool calls among them.
+    """A `BaseChatMessageHistory` on a session of the server; messages return as they were added, tool calls included.
 
-    What was said is promoted to long-term memory as in any session. With a `MemoryClient` its awaited calls are used (`aget_messages`,
-    `aadd_messages`, `aclear`), with a `SyncMemoryClient` all of them. Calls raise the errors of `agent_memory_client.errors`.
+    With a `MemoryClient` use the awaited calls (`aget_messages`, `aadd_messages`, `aclear`); with a `SyncMemoryClient`,
+    any. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         return [_langchain_message(message) for message in session.messages]
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """All messages, oldest first."""
         if isinstance(self._client, SyncMemoryClient):
             return await asyncio.to_thread(lambda: self.messages)
         try:
@@ -80,7 +79,6 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         return [_langchain_message(message) for message in session.messages]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Adds messages at the end."""
         if messages:
             said = [_our_message(message) for message in messages]
             _blocking(self._client).sessions.append(
@@ -88,7 +86,6 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
             )
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Adds messages at the end."""
         if isinstance(self._client, SyncMemoryClient):
             await asyncio.to_thread(self.add_messages, messages)
         elif messages:
@@ -98,11 +95,10 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
             )
 
     def clear(self) -> None:
-        """Takes all messages away; what became long-term memory of them stays."""
+        """Delete all messages; memories made of them stay."""
         _blocking(self._client).sessions.delete(self._session_id, self._namespace, self._user_id)
 
     async def aclear(self) -> None:
-        """As `clear`."""
         if isinstance(self._client, SyncMemoryClient):
             await asyncio.to_thread(self.clear)
         else:
@@ -110,10 +106,10 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 
 
 class AgentMemoryRetriever(BaseRetriever):
-    """A `BaseRetriever` over long-term memories: the text of each is a document, its fields are the metadata.
+    """A `BaseRetriever` over long-term memories: documents of their texts, with their fields as metadata.
 
-    `user_id` and `namespace` narrow the search, `k` is how many memories come, `invoke("…", k=3)` how many this time.
-    With a `MemoryClient` it is to be awaited (`ainvoke`).
+    `user_id` and `namespace` limit the search; `k` is the number of memories, also per call (`invoke("…", k=3)`). With
+    a `MemoryClient`, use `ainvoke`.
     """
 
     client: Any
@@ -142,7 +138,6 @@ class AgentMemoryRetriever(BaseRetriever):
 
 
 def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
-    """Raises TypeError for a client whose calls are to be awaited."""
     if not isinstance(client, SyncMemoryClient):
         raise TypeError("a MemoryClient is awaited (ainvoke, aget_messages …): use those calls, or a SyncMemoryClient")
     return client
@@ -150,7 +145,7 @@ def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
 
 def _our_message(message: BaseMessage) -> MemoryMessage:
     role = _ROLES.get(message.type) or str(getattr(message, "role", "user"))
-    # What a model may read of it stands in the text; the message itself beside it.
+    # The text is for models; the message itself is kept beside it.
     text = message.content if isinstance(message.content, str) else message.text
     return our_message(role, str(text).strip(), (MESSAGE, message_to_dict(message)))
 
@@ -180,11 +175,10 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """The tools of a conversation, all or those named; each answers with text for the model.
+    """Return the tools of a conversation, all or those named, bound to `user_id` and `namespace`.
 
-    `user_id` and `namespace` bind the model (see `resolve_tool_call`). With a `MemoryClient` the tools are to be awaited
-    (`ainvoke`); with a `SyncMemoryClient` they are called (`invoke`), and LangChain awaits them in a thread. What goes wrong is
-    told to the model. Raises ValueError for a name that there is not.
+    With a `MemoryClient` use `ainvoke`; with a `SyncMemoryClient`, `invoke` (LangChain awaits it in a thread). Errors
+    are reported to the model. Raises ValueError for an unknown name.
     """
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))

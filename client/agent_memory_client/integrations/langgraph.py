@@ -1,10 +1,9 @@
-"""LangGraph's store on the memory server. Needs the extra: `pip install 'agent-memory-api-client[langgraph]'`.
+"""LangGraph's store on the memory server: `pip install 'agent-memory-api-client[langgraph]'`.
 
-The server keeps every value of the store; LangMem's tools work on it, and so do LangGraph's prebuilt agents. A checkpointer is another
-thing: use one of LangGraph's own (`langgraph-checkpoint-sqlite`, `langgraph-checkpoint-postgres`, `langgraph-checkpoint-redis`).
+LangMem's tools and LangGraph's prebuilt agents work on it. For a checkpointer use LangGraph's own.
 """
 
-# langgraph is an extra, which need not be there where the types are checked.
+# langgraph is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -48,15 +47,12 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` whose items live on the memory server: exact, shared by all processes, searched by filter, meaning and words.
+    """A `BaseStore` on the server: shared by all processes, searched by filter, meaning and words.
 
-    `user_id` and `namespace` say whose the items are: stores of different users never meet, whatever namespaces they use, and an export
-    or an erasure of the user takes them along. Both kinds of calls work with either client: of an asynchronous one a blocking twin with
-    the same config serves `get`, `put` and so on; with a blocking one, `aget`, `aput` and so on run in a thread. `close` ends the twin.
-
-    `index` names the fields that are searched where a put says nothing (all of them without it), `ttl` is LangGraph's config of lifetimes.
-    Calls raise the errors of `agent_memory_client.errors`; a namespace that LangGraph forbids is its InvalidNamespaceError,
-    an operator of a filter that it does not have a ValueError.
+    `user_id` and `namespace` own the items: stores of different users are separate, and an export or erasure of the
+    user includes them. Both kinds of calls work with either client; `close` closes the blocking twin of an asynchronous
+    one. `index` names the searched fields (default all); `ttl` is LangGraph's config of lifetimes. Calls raise the
+    errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
     """
 
     supports_ttl = True
@@ -80,7 +76,7 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carries out several operations: reads see what was there before, of several puts of a key the last counts."""
+        """Run operations: reads see the state before; of several puts of one key the last counts."""
         wanted = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(wanted):
@@ -89,7 +85,6 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """As `batch`."""
         if isinstance(self._client, SyncMemoryClient):
             return await asyncio.to_thread(self.batch, list(ops))
         wanted = list(ops)
@@ -100,7 +95,7 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
 
     def close(self) -> None:
-        """Closes what the store opened itself; the client stays open."""
+        """Close the blocking twin; the client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
@@ -114,7 +109,7 @@ class AgentMemoryStore(BaseStore):
         return self._twin
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
-        """The operations as requests, each with the positions of its own: all reads come before the writes. Raises ValueError."""
+        """Return requests with the positions of their operations, reads before writes. Raises ValueError."""
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
         order = [*reads, *sorted(last.values())]
@@ -145,7 +140,6 @@ class AgentMemoryStore(BaseStore):
 
 
 def _request(values: dict[str, Any]) -> ItemOperation:
-    """An operation of the server's. Raises MemoryValidationError."""
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     try:
         return ItemBatch.model_validate({"operations": [plain]}).operations[0]
@@ -154,7 +148,7 @@ def _request(values: dict[str, Any]) -> ItemOperation:
 
 
 def _json(value: Any, name: str) -> Any:
-    """A value as JSON has it: tuples are lists. Raises MemoryValidationError for a number that is none, by its name."""
+    """Return a value as JSON (tuples as lists). Raises MemoryValidationError for NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: _json(item, f"{name}.{key}") for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -165,7 +159,7 @@ def _json(value: Any, name: str) -> Any:
 
 
 def _check_operators(filters: Mapping[str, Any] | None) -> None:
-    """Raises ValueError as LangGraph's own stores do, where the server would refuse the request."""
+    """Raise ValueError for an unknown operator, as LangGraph's own stores do."""
     for condition in (filters or {}).values():
         words = cast("Mapping[Any, Any]", condition) if isinstance(condition, Mapping) else {}
         unknown = {str(word) for word in words if str(word).startswith("$")} - _OPERATORS
@@ -174,7 +168,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raises InvalidNamespaceError as LangGraph's own stores do: a batch reaches them without its checks."""
+    """Raise InvalidNamespaceError as LangGraph's own stores do: a batch skips their checks."""
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

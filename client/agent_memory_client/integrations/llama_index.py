@@ -1,6 +1,6 @@
 """Chat stores and a memory block for LlamaIndex. Needs the extra: `pip install 'agent-memory-api-client[llama-index]'`."""
 
-# llama-index-core is an extra, which need not be there where the types are checked.
+# llama-index-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ except ImportError as error:
     raise ImportError("the chat stores need llama-index-core: pip install 'agent-memory-api-client[llama-index]'") from error
 
 MESSAGE = "llama_index_message"
-"""The field of a message that holds LlamaIndex's message as it was added."""
+"""The message field with LlamaIndex's own message."""
 STATUS = "llama_index_status"
-"""The field that says that a message has left the queue of LlamaIndex's `Memory`: "archived"."""
+"""The field with a message's status in LlamaIndex's `Memory`: "archived" after it left the queue."""
 
 
 class AgentMemoryChatStore(BaseChatStore):
-    """A `BaseChatStore`: each key is a session of the memory server, every message comes back as it was set, tool calls among them.
+    """A `BaseChatStore`: each key is a session; messages return as they were set, tool calls included.
 
-    What was said is promoted to long-term memory as in any session, under `user_id` and `namespace`; stores of different users never meet.
-    Both kinds of calls work with either client. Calls raise the errors of `agent_memory_client.errors`.
+    Messages are promoted to long-term memory under `user_id` and `namespace`. Both kinds of calls work with either
+    client. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     _owner: tuple[Any, str | None, str | None] = PrivateAttr()
@@ -44,67 +44,55 @@ class AgentMemoryChatStore(BaseChatStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name that LlamaIndex writes down."""
         return "AgentMemoryChatStore"
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        """Stores messages in place of all of a key."""
         self._session(key).replace(_ours(messages))
 
     async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        """As `set_messages`."""
         await self._session(key).areplace(_ours(messages))
 
     def get_messages(self, key: str) -> list[ChatMessage]:
-        """The messages of a key, oldest first."""
         return _theirs(self._session(key).read())
 
     async def aget_messages(self, key: str) -> list[ChatMessage]:
-        """As `get_messages`."""
         return _theirs(await self._session(key).aread())
 
     def add_message(self, key: str, message: ChatMessage) -> None:
-        """Adds a message at the end."""
         self._session(key).append(_ours([message]))
 
     async def async_add_message(self, key: str, message: ChatMessage) -> None:
-        """As `add_message`."""
         await self._session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Takes all messages of a key away and returns them; None when there are none."""
+        """Delete and return all messages of a key; None if there are none."""
         messages = self.get_messages(key)
         self._session(key).delete()
         return messages or None
 
     async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
-        """As `delete_messages`."""
         messages = await self.aget_messages(key)
         await self._session(key).adelete()
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Takes the message at a position away and returns it; None when there is none."""
+        """Delete and return the message at a position; None if there is none."""
         return _at(self._session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """As `delete_message`."""
         return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
-        """Takes the newest message away and returns it; None when there is none."""
         return self.delete_message(key, -1)
 
     async def adelete_last_message(self, key: str) -> ChatMessage | None:
-        """As `delete_last_message`."""
         return await self.adelete_message(key, -1)
 
     def get_keys(self) -> list[str]:
-        """The keys: the ids of all sessions of the user and namespace."""
+        """Return the ids of all sessions of the user and namespace."""
         return self._session("-").keys()
 
     async def aget_keys(self) -> list[str]:
-        """As `get_keys`."""
         return await self._session("-").akeys()
 
     def _session(self, key: str) -> SessionMessages:
@@ -113,10 +101,10 @@ class AgentMemoryChatStore(BaseChatStore):
 
 
 class AgentMemoryDBChatStore(AsyncDBChatStore):
-    """An `AsyncDBChatStore` for LlamaIndex's `Memory`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
+    """An `AsyncDBChatStore`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
 
-    The queue of the memory is a session of the memory server; what leaves the queue stays in the session as archived. Whose, which client
-    and errors as with `AgentMemoryChatStore`; `delete_message` counts positions among all messages.
+    The memory's queue is a session; messages that leave the queue stay in it as archived. `delete_message` counts
+    positions among all messages.
     """
 
     _owner: tuple[Any, str | None, str | None] = PrivateAttr()
@@ -127,47 +115,39 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name that LlamaIndex writes down."""
         return "AgentMemoryDBChatStore"
 
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """The messages of a status (None: of any), oldest first."""
+        """Return messages of a status (None: any), oldest first."""
         start = offset or 0
         messages = [message for message in await self._session(key).aread() if _has(message, status)]
         return _theirs(messages[start:] if limit is None else messages[start : start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
-        """How many messages of a status there are."""
         return sum(_has(message, status) for message in await self._session(key).aread())
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        """Adds a message at the end."""
         await self.add_messages(key, [message], status)
 
     async def add_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        """Adds messages at the end."""
         await self._session(key).aappend(_ours(messages, status))
 
     async def set_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        """Stores messages in place of all of a key."""
         await self._session(key).areplace(_ours(messages, status))
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Takes the message at a position away and returns it; None when there is none."""
         return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Takes the messages of a status (None: of any) away."""
+        """Delete messages of a status (None: any)."""
         if status is None:
             await self._session(key).adelete()
         else:
             await self._session(key).achange(lambda messages: [message for message in messages if not _has(message, status)])
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
-        """Takes the oldest active messages away and returns them."""
-
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
             gone = {message.id for message in _queue(messages, n)}
             return [message for message in messages if message.id not in gone]
@@ -175,8 +155,6 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _theirs(_queue(await self._session(key).achange(change), n))
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
-        """Takes the oldest active messages out of the queue, and returns them."""
-
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
             leaving = {message.id for message in _queue(messages, n)}
             archived = {STATUS: MessageStatus.ARCHIVED.value}
@@ -185,7 +163,6 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _theirs(_queue(await self._session(key).achange(change), n))
 
     async def get_keys(self) -> list[str]:
-        """The keys: the ids of all sessions of the user and namespace."""
         return await self._session("-").akeys()
 
     def _session(self, key: str) -> SessionMessages:
@@ -194,11 +171,11 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 
 
 class AgentMemoryBlock(BaseMemoryBlock[str]):
-    """A memory block with what is remembered of the user, by what the user said last: `Memory.from_defaults(memory_blocks=[…])`.
+    """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
-    `limit` is how many memories come. Messages that leave the queue are in the session already where an `AgentMemoryDBChatStore` keeps
-    it; beside another chat store `keep_messages=True` adds them to the session of the memory's id. While the server is away there are no
-    memories, unless they are `needed`.
+    `limit` is the number of memories. Beside an `AgentMemoryDBChatStore` leave `keep_messages` off; beside another
+    store it adds messages that leave the queue to a session. While the server is unavailable there are no memories,
+    unless they are `needed`.
     """
 
     keep_messages: bool = False

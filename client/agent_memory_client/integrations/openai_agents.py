@@ -1,6 +1,6 @@
 """Sessions, tools and memory for the OpenAI Agents SDK. Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`."""
 
-# openai-agents is an extra, which need not be there where the types are checked.
+# openai-agents is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ except ImportError as error:
     raise ImportError("the session needs openai-agents: pip install 'agent-memory-api-client[openai-agents]'") from error
 
 ITEM = "agents_item"
-"""The field of a message that holds the item of the Agents SDK as it was added."""
+"""The message field with the Agents SDK's own item."""
 
 
 class AgentMemorySession:
-    """A `Session` of the Agents SDK that lives on the memory server, as a session of the same id.
+    """A `Session` of the Agents SDK on a session of the same id.
 
-    Every item comes back as it went in, those of tools and reasoning among them. What was said is promoted to long-term memory as in any
-    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. Either client serves
-    every event loop. Calls raise the errors of `agent_memory_client.errors`.
+    Items return as they were added, tools and reasoning included, and are promoted to long-term memory. Calls raise the
+    errors of `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -47,28 +46,27 @@ class AgentMemorySession:
         self._messages = SessionMessages(client, session_id, user_id, namespace)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items, oldest first; with a limit the newest so many."""
+        """Return items, oldest first; with a limit, the newest."""
         limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
         if limit is not None and limit <= 0:
             return []
         return [item_of(message) for message in await self._messages.aread(limit)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Adds items at the end."""
         await self._messages.aappend([message_of(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Takes the newest item away and returns it; None when there is none."""
+        """Remove and return the newest item; None if there is none."""
         message = await self._messages.apop()
         return None if message is None else item_of(message)
 
     async def clear_session(self) -> None:
-        """Takes all items away; what became long-term memory of them stays."""
+        """Delete all items; memories made of them stay."""
         await self._messages.adelete()
 
 
 def message_of(item: Any) -> MemoryMessage:
-    """An item of the Agents SDK as a message: its text, its tool calls, and beside them the item itself."""
+    """Return an item as a message: its text, its tool calls, and the item itself."""
     raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
     kind, role = raw.get("type", "message"), raw.get("role")
     if kind == "function_call":
@@ -78,13 +76,13 @@ def message_of(item: Any) -> MemoryMessage:
         text = raw["output"] if isinstance(raw.get("output"), str) else ""
         return our_message("tool", text, (ITEM, raw), tool_call_id=raw.get("call_id"))
     if kind != "message" or not isinstance(role, str):
-        # Reasoning and the like is nothing that anybody said.
+        # Reasoning and the like was not said by anybody.
         return our_message("tool", "", (ITEM, raw))
     return our_message(role, _text(raw.get("content")), (ITEM, raw))
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:
-    """The item that a message was made of; of one that came another way, what the SDK takes for it."""
+    """Return the item inside a message, or one made of a message that another program stored."""
     raw = message.own_fields.get(ITEM)
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
@@ -99,9 +97,9 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """The memory tools as function tools, all or those named; `user_id` and `namespace` bind the model. What fails is told to the model.
+    """Return the memory tools as function tools, all or those named, bound to `user_id` and `namespace`.
 
-    Raises ValueError for a name that there is not.
+    Errors are reported to the model. Raises ValueError for an unknown name.
     """
     known = Tools(client, session_id, user_id, namespace)
     return [_tool(known, schema) for schema in tool_schemas(tools)]
@@ -128,9 +126,9 @@ def memory_filter(
     limit: int = 5,
     needed: bool = False,
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """A hook that puts what is remembered of the user into the instructions, by what the user said last.
+    """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 
-    Give it to `RunConfig(call_model_input_filter=…)`. While the server is away the run goes on without memories, unless they are `needed`.
+    While the server is unavailable there are none, unless they are `needed`.
     """
 
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
@@ -153,7 +151,6 @@ def _last_said(items: Sequence[Any]) -> str:
 
 
 def _text(content: Any) -> str:
-    """The text of an item's content: a string, or parts of which some have text."""
     if isinstance(content, str):
         return content
     parts = cast("list[Any]", content) if isinstance(content, list) else []

@@ -1,6 +1,6 @@
 """Message history, tools and memory for Pydantic AI. Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`."""
 
-# pydantic-ai is an extra, which need not be there where the types are checked.
+# pydantic-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ except ImportError as error:
     raise ImportError("the message history needs pydantic-ai: pip install 'agent-memory-api-client[pydantic-ai]'") from error
 
 MESSAGE = "pydantic_ai_message"
-"""The field of a message that holds Pydantic AI's message as it was added."""
+"""The message field with Pydantic AI's own message."""
 
 
 class AgentMemoryHistory:
-    """The message history of a conversation, kept on the memory server as a session of the same id.
+    """The message history of a conversation, on a session of the same id.
 
-    `agent.run(…, message_history=await history.get())` goes on where the last run ended, `await history.add(result.new_messages())` keeps
-    what is new. Every message comes back as it was added, tool calls among them, and what was said is promoted to long-term memory as in
-    any session. Calls raise the errors of `agent_memory_client.errors`. `get_sync` and its like are for `agent.run_sync`.
+    `agent.run(…, message_history=await history.get())` continues the conversation; then `await
+    history.add(result.new_messages())`. Messages return as they were added, and are promoted to long-term memory. Use
+    `get_sync`, `add_sync` and `clear_sync` with `agent.run_sync`. Calls raise the errors of
+    `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -53,27 +54,23 @@ class AgentMemoryHistory:
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
     async def get(self, limit: int | None = None) -> list[ModelMessage]:
-        """The messages, oldest first; with a limit the newest so many."""
+        """Return messages, oldest first; with a limit, the newest."""
         return [_theirs(message) for message in await self._session.aread(limit)]
 
     def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
-        """As `get`."""
         return [_theirs(message) for message in self._session.read(limit)]
 
     async def add(self, messages: Sequence[ModelMessage]) -> None:
-        """Adds messages at the end."""
         await self._session.aappend(_ours(messages))
 
     def add_sync(self, messages: Sequence[ModelMessage]) -> None:
-        """As `add`."""
         self._session.append(_ours(messages))
 
     async def clear(self) -> None:
-        """Takes all messages away; what became long-term memory of them stays."""
+        """Delete all messages; memories made of them stay."""
         await self._session.adelete()
 
     def clear_sync(self) -> None:
-        """As `clear`."""
         self._session.delete()
 
 
@@ -84,9 +81,9 @@ def get_memory_toolset(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> FunctionToolset[Any]:
-    """The memory tools, all or those named, for `Agent(toolsets=[…])`; `user_id` and `namespace` bind the model.
+    """Return the memory tools, all or those named, for `Agent(toolsets=[…])`, bound to `user_id` and `namespace`.
 
-    What fails is told to the model. Raises ValueError for a name that there is not.
+    Errors are reported to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(client, session_id, user_id, namespace)
 
@@ -107,9 +104,9 @@ def memory_instructions(
     limit: int = 5,
     needed: bool = False,
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
-    """Instructions with what is remembered of the user, by what the user said: `Agent(instructions=[…, memory_instructions(client)])`.
+    """Return instructions with the user's memories: `Agent(instructions=[…, memory_instructions(client)])`.
 
-    While the server is away the run goes on without memories, unless they are `needed`.
+    While the server is unavailable there are none, unless they are `needed`.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
@@ -120,7 +117,6 @@ def memory_instructions(
 
 
 def _said(prompt: Any) -> str:
-    """The text of what a user said: a string, or parts of which some are text."""
     if isinstance(prompt, str):
         return prompt
     texts = [part if isinstance(part, str) else getattr(part, "content", None) for part in prompt or ()]

@@ -1,4 +1,4 @@
-"""The wire models: what is sent to the server and what it answers. Unknown fields are ignored, except in search filters."""
+"""Wire models: requests to the server and its answers. Unknown fields are ignored, except in search filters."""
 
 from __future__ import annotations
 

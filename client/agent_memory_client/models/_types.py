@@ -1,7 +1,7 @@
-"""The constrained types that every wire model is built from: text, identifiers, tags, instants and JSON objects.
+"""Constrained types of the wire models: text, identifiers, tags, instants and JSON objects.
 
-What can be checked without Python is checked by pydantic's core: a chat turn crosses these types on the request path, so a
-message costs one Python call per identifier and per instant, and none for its text.
+pydantic's core checks what it can, because every chat turn passes these types: a message costs one Python call per
+identifier and instant, and none for its text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_JSON_DEPTH = 32
 MAX_FILTER_VALUES = 1000
-# U+FDFA takes so many in NFKC; no other character takes more than 24.
+# U+FDFA takes 33 bytes in NFKC; no other character takes more than 24.
 _MOST_NORMALIZED_BYTES = 33
 _SLICE = 1024
 MAX_COUNT = 2**53 - 1
@@ -52,8 +52,8 @@ ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
 _NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
 _NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NOT_BLANK = r"\S"
-# Neither white space and control characters nor what Unicode lets a program ignore: zero-width characters, fillers, marks of
-# direction, tags.
+# No white space and control characters, and none that Unicode lets a program ignore: zero-width, fillers,
+# marks of direction, tags.
 _VISIBLE = re.compile(
     r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -68,27 +68,27 @@ now = partial(datetime.now, UTC)
 
 
 def no_object() -> dict[str, Any]:
-    """An empty object. As the default of a field, `dict[str, Any]` itself takes ten times as long."""
+    """Return an empty object. As a field's default, `dict[str, Any]` itself takes ten times as long."""
     return {}
 
 
 def new_id() -> str:
-    """A new ULID as text: unique, and sorted by the time it was made."""
+    """Return a new ULID: unique, and sorted by time."""
     return str(ULID())
 
 
 def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
-    """`schema`, whose every refusal is reported as error type `kind` with `message`."""
+    """Report every refusal of `schema` as error type `kind` with `message`."""
     return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
 
 
 def is_blank(text: str) -> bool:
-    """True if nobody can see anything of a text: it is empty, or holds only white space, zero-width, filler and control characters."""
+    """True if a text has no visible character: only white space, zero-width, filler and control characters."""
     return not text or text.isspace() or _VISIBLE.search(text) is None
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """`text` with U+FFFD in place of each lone surrogate; in a str of Python every surrogate is one."""
+    """Replace each lone surrogate by U+FFFD; in a Python str every surrogate is one."""
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -97,16 +97,16 @@ _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate chara
 
 
 def _strict_string() -> CoreSchema:
-    """A str without lone surrogates; the two ways to miss that are two errors.
+    """Return a schema for str without lone surrogates, with two different errors.
 
-    Only a string schema with a constraint decodes its input, so the empty pattern is what finds the surrogates.
+    The empty pattern finds surrogates: a string schema only decodes its input if it has a constraint.
     """
     no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
     return _string(no_surrogates)
 
 
 def _free_string() -> CoreSchema:
-    """A str whose lone surrogates are replaced. Text without them costs no call of Python."""
+    """Return a schema for str that replaces lone surrogates; other text costs no Python call."""
     valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
     return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
 
@@ -120,7 +120,7 @@ def _string(of_python: CoreSchema) -> CoreSchema:
 
 @dataclass(frozen=True, slots=True)
 class _TextRule:
-    """Annotation for text: any character that JSON has. It is checked in pydantic's core, with messages that name the fix."""
+    """Annotation for text of any characters, checked in pydantic's core."""
 
     blank: bool = True
 
@@ -135,7 +135,7 @@ class _TextRule:
 
 @dataclass(frozen=True, slots=True)
 class _NameRule:
-    """Annotation for ids, tags and names: without control characters."""
+    """Annotation for ids, tags and names: no control characters."""
 
     blank: bool = True
     line_breaks: bool = True
@@ -169,7 +169,6 @@ class _NameRule:
 
 
 def _check_bytes(value: str, limit: int) -> str:
-    """`value`, which takes at most `limit` bytes in UTF-8."""
     if len(value) * 4 > limit and len(value.encode()) > limit:
         message = "must take at most {limit} bytes in UTF-8, got {size}: shorten it"
         raise PydanticCustomError("string_too_many_bytes", message, {"limit": limit, "size": len(value.encode())})
@@ -177,12 +176,12 @@ def _check_bytes(value: str, limit: int) -> str:
 
 
 def _nfc(value: str) -> str:
-    """NFC, so that two spellings of the same characters are one value."""
+    """Return NFC, so that two spellings of the same characters are equal."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
 def _check_id(value: str) -> str:
-    # Of ASCII the characters have been counted, and they are the bytes.
+    # ASCII characters are counted already, and each is one byte.
     return value if value.isascii() else _check_bytes(_nfc(value), MAX_ID_BYTES)
 
 
@@ -193,16 +192,16 @@ def _check_session_id(value: str) -> str:
 
 
 def _check_visible(value: str, info: ValidationInfo) -> str:
-    # Former versions stored texts that nobody sees: they can still be read.
+    # The archived server stored such texts: they can still be read.
     if info.context is not ANSWER and is_blank(value):
         raise PydanticCustomError("string_blank", BLANK)
     return value
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the bytes of a text in UTF-8 after Unicode normalization (NFKC), counted until there are more than `most`.
+    """Return the UTF-8 size of a text after NFKC, counted until it exceeds `most`.
 
-    Search and the checks of a text work on these: one character becomes up to 18 (U+FDFA).
+    Search works on the normalized text, and one character becomes up to 18 (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -277,7 +276,7 @@ ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_c
 
 
 def _as_utc(value: datetime) -> datetime:
-    """A naive time is read as UTC; an aware one is moved to UTC."""
+    """Return the time in UTC; a naive time is UTC already."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -306,7 +305,7 @@ def _day_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> date:
 
 @dataclass(frozen=True, slots=True)
 class _DayOrInstantRule:
-    """Annotation for an `Instant` whose day without a time of day stays a `date`, also when it is sent on."""
+    """Annotation for an `Instant`, or a plain day, which stays a `date`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         as_it_is = core_schema.plain_serializer_function_ser_schema(_same, return_schema=core_schema.any_schema())
@@ -322,7 +321,7 @@ DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
 
 
 def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
-    """Tags in NFC without blank ones (the archived server stored those as nothing, too); commas are refused."""
+    """Return tags in NFC without blank ones, as the archived server did; refuse commas."""
     if values is None or info.context is ANSWER:
         return values
     _check_commas(values)
@@ -356,9 +355,9 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 
 
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """`value` as JSON and UTF-8 can say it: with U+FFFD in place of each lone surrogate.
+    """Return `value` with U+FFFD in place of each lone surrogate.
 
-    Refuses what is no JSON, and nesting that would exhaust a parser's stack. Walks without recursion.
+    Refuses values that are not JSON, and nesting that would exhaust a parser's stack. Not recursive.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False
@@ -391,7 +390,6 @@ def _has_surrogates(value: Any) -> bool:
 
 
 def _without_lone_surrogates(value: Any) -> Any:
-    """Plain JSON of at most `MAX_JSON_DEPTH` levels, with U+FFFD in place of each lone surrogate."""
     if isinstance(value, str):
         return replace_lone_surrogates(value)
     if isinstance(value, dict):
@@ -400,7 +398,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    """Whether `value` is a list or an object; raises for a leaf that is not JSON."""
+    """True for a list or an object; raises for a leaf that is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
@@ -415,7 +413,6 @@ def _is_container(value: Any) -> bool:
 
 
 def _json_value_schema() -> JsonSchemaValue:
-    """The JSON schema of `JSONTypes`."""
     simple: list[JsonSchemaValue] = [{"type": name} for name in ("string", "number", "integer", "boolean")]
     nested: list[JsonSchemaValue] = [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": True}]
     return {"anyOf": [*simple, *nested, {"type": "null"}]}
@@ -423,7 +420,7 @@ def _json_value_schema() -> JsonSchemaValue:
 
 @dataclass(frozen=True, slots=True)
 class _JsonObjectRule:
-    """Annotation for an object of the caller's own; `typed` says whether its JSON schema names the values' types."""
+    """Annotation for a caller's object; `typed` tells whether the JSON schema names the values' types."""
 
     typed: bool
 

@@ -1,4 +1,4 @@
-"""What became of memories: their versions, what they rest on, and changes that can be undone."""
+"""Versions of memories, their evidence, and changes that can be undone."""
 
 from __future__ import annotations
 

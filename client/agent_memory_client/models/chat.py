@@ -1,4 +1,4 @@
-"""The shape of messages in chat APIs: content as text, as a list of parts or none at all, and fields such as `tool_calls` beside it."""
+"""Messages of chat APIs: content as text, parts or none, and fields such as `tool_calls`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
 
 
 def _text_or_parts(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """A text as `FreeText`; a list or None is left to `chat_content`, which sees the whole message."""
+    """Check text as `FreeText`; leave a list or None to `chat_content`, which sees the whole message."""
     return value if value is None or isinstance(value, list) else check(value)
 
 
@@ -38,7 +38,7 @@ Content: TypeAlias = Annotated[
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """The texts of a list of parts, a line each; pictures, sound, files, thoughts, calls and their answers have none."""
+    """Join the texts of parts, one per line; other parts (pictures, files, calls) have none."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 
@@ -52,10 +52,10 @@ def _text_of_part(part: Any) -> str:
 def chat_content(
     content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: dict[str, Any], *, answered: bool
 ) -> tuple[str, list[Any] | None, NoContent | None]:
-    """The text, the parts and why there is no content, of what a message was given. Raises ValidationError that names the field.
+    """Return text, parts and the reason for missing content. Raises ValidationError with the field.
 
-    `parts` and `reason` are what an answer of the server shows beside the text; they must say the same as `content`. What is no Unicode in
-    `fields` is replaced. An answer (`answered`) may show text that nobody sees, which the archived server stored.
+    `parts` and `reason` are what answers of the server show beside the text; they must agree with `content`. Lone
+    surrogates in `fields` are replaced. An answer (`answered`) may show blank text, which the archived server stored.
     """
     checked = [_check_json({name: value}, name) for name, value in fields.items()]
     fields.clear()
@@ -66,7 +66,7 @@ def chat_content(
         parts, reason = _check_json({"content": content}, "content")["content"], None
         content = _checked_text(cast("list[Any]", parts), "content")
     elif content is None or not has_content:
-        # An answer that was put back says itself why it has none.
+        # An answer that is put back says itself why it has no content.
         reason = "null" if has_content else reason or "missing"
         content = ""
     elif parts is not None:
@@ -80,9 +80,9 @@ def chat_content(
 
 
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
-    """A message without text has parts, or a field that says something. The empty text alone is left to the server.
+    """Require parts or another field in a message without text. An empty text alone is left to the server.
 
-    Programs that know texts only read such a message as "" and put it back like that; the server knows whether it holds the rest.
+    Programs that only know texts read such a message as "" and put it back like that; the server knows the rest.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
         return
@@ -97,7 +97,7 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
 
 
 def _checked_text(parts: list[Any], field: str) -> str:
-    """The text of a list of parts. Raises ValidationError for what is no part, or no text."""
+    """Return the text of parts. Raises ValidationError for an invalid part."""
     for position, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _refusal((field, position), "content_part", _PART)
@@ -118,7 +118,6 @@ def _check_text(text: Any, loc: tuple[str | int, ...]) -> None:
 
 
 def _check_json(value: dict[str, Any], field: str) -> dict[str, Any]:
-    """As `check_json`. Raises ValidationError that names the field."""
     try:
         return cast("dict[str, Any]", check_json(value))
     except PydanticCustomError as error:
@@ -132,7 +131,7 @@ def _refusal(loc: str | tuple[str | int, ...], kind: str, message: str) -> Valid
 
 
 def as_sent(content: str, parts: list[Any] | None, reason: str | None) -> dict[str, Any]:
-    """The `content` as it was sent: the text, the list of parts, null, or none."""
+    """Return the `content` as it was sent: text, parts, null, or nothing."""
     if parts is not None:
         return {"content": parts}
     return {} if reason == "missing" else {"content": None if reason == "null" else content}

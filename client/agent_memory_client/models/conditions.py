@@ -1,4 +1,4 @@
-"""Filters that programs compose: metadata of their own, and conditions joined by and, or and not."""
+"""Composed filters: on metadata, and conditions joined by and, or and not."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Condition(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Refuses what is too deep or too large before it is looked at; walks without recursion."""
+        """Refuse conditions that are too deep or too many before parsing them; not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -1,4 +1,4 @@
-"""Why an answer is as it is: what a search or a prompt left out, and why a memory is not in it."""
+"""Explanations why a search or prompt returned a memory or not."""
 
 from __future__ import annotations
 

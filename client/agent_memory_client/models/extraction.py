@@ -1,4 +1,4 @@
-"""What facts are taken from conversations: rules for everybody, a namespace, a user or a session."""
+"""Rules for the extraction of facts: for everybody, a namespace, a user or a session."""
 
 from __future__ import annotations
 

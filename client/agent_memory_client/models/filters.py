@@ -1,6 +1,6 @@
 """Search filters. Operators given together must all hold; contradictory pairs and unknown keys are refused.
 
-Every filter can say what it means without its synonyms: `TagFilter.conditions()` and `DateFilter.conditions()`.
+`TagFilter.conditions()` and `DateFilter.conditions()` return a filter without synonyms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=
 
 @dataclass(frozen=True, slots=True)
 class TagConditions:
-    """A tag filter in one form: every group of `required` needs a match, nothing of `excluded` may, one value starts with `prefix`."""
+    """A tag filter without synonyms: each group of `required` needs a match, `excluded` none."""
 
     required: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter in one form: the tightest bounds (each with whether the bound itself counts), and a time or day to leave out."""
+    """A date filter without synonyms: the tightest bounds, and a time or day to leave out."""
 
     lower: datetime | None = None
     lower_inclusive: bool = True
@@ -58,7 +58,7 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
 
 
 class Filter(BaseModel):
-    """What all filters share: no unknown keys, at least one operator, no contradictory pair."""
+    """Base of filters: no unknown keys, at least one operator, no contradictory pair."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -69,7 +69,7 @@ class Filter(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _equal(cls, value: Any) -> Any:
-        """A plain value means equality."""
+        """Read a plain value as equality."""
         return {"eq": value} if isinstance(value, (str, int, float, date)) and "eq" in cls.model_fields else value
 
     @model_validator(mode="after")
@@ -97,7 +97,6 @@ _TAG_EXCLUSIVE = (
 
 
 def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
-    """The conditions of any filter with the tag operators."""
     required: list[tuple[str, ...]] = [tuple(map(str, group)) for group in (item.any, item.in_) if group]
     if item.eq is not None:
         required.append((str(item.eq),))
@@ -127,7 +126,7 @@ class TagFilter(Filter):
     """The value must begin with this text; it cannot be combined with other operators."""
 
     def conditions(self) -> TagConditions:
-        """What must hold, without synonyms."""
+        """Return the conditions without synonyms."""
         return _tag_conditions(self, self.startswith)
 
 
@@ -194,7 +193,7 @@ class MemoryType(Filter):
     none: _Types | None = None
 
     def conditions(self) -> TagConditions:
-        """What must hold, without synonyms."""
+        """Return the conditions without synonyms."""
         return _tag_conditions(self)
 
 
@@ -225,7 +224,7 @@ class DateFilter(Filter):
     """Which ends of `between` count: `both`, `neither`, only the first (`left`), or only the second (`right`)."""
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
-        """Return the tightest bounds that the operators make together, with days as `zone` has them."""
+        """Return the tightest bounds of all operators, with days in `zone`."""
         froms, tos = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
         lowers = [_lower(value, inclusive, zone) for value, inclusive in froms if value is not None]
         uppers = [_upper(value, inclusive, zone) for value, inclusive in tos if value is not None]
@@ -246,7 +245,7 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 
 
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
-    """Return when a day begins in a zone, or (`after`) when the next one does; the first and the last days of the calendar do in UTC."""
+    """Return when a day begins in a zone, or (`after`) when the next day begins; clipped to the calendar."""
     try:
         day = day + timedelta(days=1) if after else day
         return datetime.combine(day, time(), zone).astimezone(UTC)

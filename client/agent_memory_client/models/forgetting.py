@@ -1,4 +1,4 @@
-"""Forgetting what somebody names, in words or by ids."""
+"""Forgetting by request, in words or by ids."""
 
 from __future__ import annotations
 

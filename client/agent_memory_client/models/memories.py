@@ -1,4 +1,4 @@
-"""Long-term memories: the records, and the requests that create, change and forget them."""
+"""Long-term memories: records, and requests that create, change and forget them."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Which class reads an entry of a session's `memories`: the one that makes ids, when there is none."""
+    """Name the class that reads an entry of a session's `memories`: the one that makes ids, if it has none."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"

@@ -1,4 +1,4 @@
-"""One message of a session, and the requests and answers of an append."""
+"""Messages of a session, and requests and answers of an append."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TrackingFlag = Literal["t", "f"]
 
 
 def _with_content(schema: dict[str, Any]) -> None:
-    """Every answer has a content, and a request leaves it out only beside what speaks for it."""
+    """Require `content` in answers; a request leaves it out only beside other fields."""
     schema["required"] = ["role", "content"]
     schema["properties"]["content"].pop("default", None)
 
@@ -69,7 +69,7 @@ class MemoryMessage(BaseModel):
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:
         content, parts, reason = self.content, self.content_parts, self.no_content
-        # Most messages are text alone, and a request may hold thousands.
+        # Fast path: most messages are text alone, and a request may hold thousands.
         text_alone = content.__class__ is str and content and parts is None and reason is None and not self.__pydantic_extra__
         answered = info.context is ANSWER
         if text_alone and not (content.isspace() if answered else is_blank(content)):
@@ -81,11 +81,11 @@ class MemoryMessage(BaseModel):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The fields beside those of this class: `tool_calls`, `tool_call_id`, `name`, `refusal` and whatever else was sent."""
+        """The other fields, as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
         return self.__pydantic_extra__ or {}
 
     def to_chat(self) -> dict[str, Any]:
-        """The message as chat APIs take it and as it was sent: role, content and its own fields."""
+        """Return the message as it was sent to a chat API: role, content and its own fields."""
         return {"role": self.role, **as_sent(self.content, self.content_parts, self.no_content), **self.own_fields}
 
 

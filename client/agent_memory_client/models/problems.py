@@ -1,4 +1,4 @@
-"""How a refused request is answered: `{"detail": "…"}`, or a list of problems with the fields they are in."""
+"""Answers to refused requests: `{"detail": "…"}`, or a list of problems with their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory prompt: its request, its answer, and the content blocks that messages are made of."""
+"""The memory prompt: request, answer, and content blocks of messages."""
 
 from __future__ import annotations
 
@@ -247,12 +247,12 @@ class MemoryPromptResponse(BaseModel):
     """Whether memory had anything to add (a summary, memories), and not only the session's messages; left out without a format."""
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""
+        """Return messages for chat completion APIs: a session's as they were sent, others as role and text."""
         return prompt_messages(self)
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content: a string, a text block (model or mapping), or a list of these. Other blocks have none."""
+    """Return the text of a message's content: a string, a text block, or a list of these."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -270,14 +270,15 @@ _SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_con
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A prompt answer (parsed, or the JSON as a mapping) as chat messages: `[{"role": …, "content": …, …}, …]`."""
+    """Return a prompt answer (parsed, or the JSON as a mapping) as chat messages: `[{"role": …, "content": …, …},
+    …]`."""
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
     return [_chat_message(message) for message in response["messages"]]
 
 
 def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """One as it was sent. A role that chat APIs do not know, or an answer that names no call, is the assistant's, as it is shown."""
+    """Return a message as it was sent. Unknown roles, and tool answers without a call id, become the assistant's."""
     own = {name: value for name, value in message.items() if name not in _SHOWN}
     role = message.get("original_role") or message["role"]
     names_call = {"tool": "tool_call_id", "function": "name"}.get(role)

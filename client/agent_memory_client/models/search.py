@@ -1,4 +1,4 @@
-"""Searching long-term memory."""
+"""Searches of long-term memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary views: summaries of memories per group of field values, kept up to date on request or in the background."""
+"""Summary views: summaries of memories by groups, updated on request or in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Working memory: a session as it is written and read, and the list of sessions."""
+"""Sessions as they are written and read, and lists of sessions."""
 
 from __future__ import annotations
 

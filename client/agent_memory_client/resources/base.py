@@ -1,4 +1,4 @@
-"""What the nouns of the API have in common."""
+"""Base of the nouns of the API."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Resource:
-    """A noun of the API with its calls, on the transport that all nouns of a client share.
+    """A noun of the API, on the transport that all nouns share.
 
-    Every call raises an error of `agent_memory_client.errors`: MemoryValidationError before anything is sent, MemoryProtocolError
-    for an answer that is none of this API, MemoryServerError for a refusal, MemoryUnavailableError when no server answers.
-    Docstrings name what a call raises beyond these.
+    Every call raises the errors of `agent_memory_client.errors`: MemoryValidationError before sending,
+    MemoryProtocolError for an unreadable answer, MemoryServerError for a refusal, MemoryUnavailableError without a
+    server. Docstrings only name errors beyond these.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
@@ -28,14 +28,13 @@ class Resource:
         self._config = config
 
     def _namespace(self, namespace: str | None) -> str | None:
-        """`namespace`, or the client's default."""
         return namespace if namespace is not None else self._config.default_namespace
 
     def _scope(self, namespace: str | None, user_id: str | None) -> dict[str, str | None]:
         return {"namespace": self._namespace(namespace), "user_id": user_id}
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
-        """The model and its window, or the client's defaults, without what is not given (0 counts as not given)."""
+        """Return the model and window, or the client's defaults, without those not given (0 counts as not given)."""
         values = {
             "model_name": model_name or self._config.default_model_name,
             "context_window_max": context_window_max or self._config.default_context_window_max,
@@ -46,5 +45,4 @@ class Resource:
         return await self._transport.send(call)
 
     async def _read(self, model: type[Model], call: Call) -> Model:
-        """The answer to `call` as a model."""
         return parse(model, await self._transport.send(call))

@@ -1,4 +1,4 @@
-"""Changes of memories: what was merged, superseded or corrected, and what waits for an approval."""
+"""Changes of memories: updates, merges and supersessions, and proposals that wait for approval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PATH = "/v1/changes"
 
 
 class Changes(Resource):
-    """Looks at recorded changes, undoes them, and decides proposals."""
+    """List recorded changes, undo them, and approve or reject proposals."""
 
     async def list(
         self,
@@ -24,7 +24,7 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """A page of recorded changes, the newest first; with state "proposed" those that wait for `approve`."""
+        """Return a page of changes, newest first; state "proposed" selects those that wait for `approve`."""
         params = query(
             memory_id=memory_id,
             kind=kind,
@@ -38,23 +38,23 @@ class Changes(Resource):
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 
     async def get(self, change_id: str) -> Change:
-        """One change, with what was before and after. Raises MemoryNotFoundError."""
+        """Return a change with the memories before and after it. Raises MemoryNotFoundError."""
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:
-        """Brings back what was before a change. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Undo a change. Raises MemoryNotFoundError, MemoryConflictError."""
         return await self._end(change_id, "undo")
 
     async def approve(self, change_id: str) -> Change:
-        """Carries a proposal out. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Apply a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
         return await self._end(change_id, "approve")
 
     async def reject(self, change_id: str) -> Change:
-        """Ends a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Reject a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
         return await self._end(change_id, "reject")
 
     async def undo_batch(self, batch_id: str) -> ChangeListResponse:
-        """Undoes all applied changes of a batch, the last one first. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Undo all applied changes of a batch, the last first. Raises MemoryNotFoundError, MemoryConflictError."""
         path = f"{_PATH}/batches/{segment('change_id', batch_id)}/undo"
         return await self._read(ChangeListResponse, Call("POST", path, headers=idempotency_headers()))
 

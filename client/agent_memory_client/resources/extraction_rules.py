@@ -1,4 +1,4 @@
-"""Extraction rules: which facts are taken from messages, by namespace and user."""
+"""Extraction rules by namespace and user."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Reads and writes the rules of exactly one namespace and user (both None: everybody's)."""
+    """Read and write the rules of exactly one namespace and user (both None: everybody's)."""
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """The rules for taking facts of exactly this namespace and user (both None: everybody's); empty when there are none."""
+        """Return the rules of exactly this namespace and user (both None: everybody's); empty if there are none."""
         return await self._read(ExtractionRules, Call("GET", _PATH, query(namespace=namespace, user_id=user_id)))
 
     async def put(
         self, rules: ExtractionRules | Mapping[str, Any], namespace: str | None = None, user_id: str | None = None
     ) -> ExtractionRules:
-        """Replaces these rules. Those of a session are in its `long_term_memory_strategy.config`."""
+        """Replace the rules. Rules of a session belong into its `long_term_memory_strategy.config`."""
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Forgets these rules; none there is no error."""
+        """Delete the rules; missing ones are no error."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

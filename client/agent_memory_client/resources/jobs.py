@@ -1,4 +1,4 @@
-"""Jobs: background work that a caller can follow or repeat."""
+"""Background work that a caller can follow or repeat."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ _PATH = "/v1/operations"
 
 
 class Jobs(Resource):
-    """Looks at the server's background work; tries again, or drops, what it has given up."""
+    """List the server's background work; replay or drop work that failed for good."""
 
     async def list(
         self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
     ) -> OperationListResponse:
-        """A page of the background work that is not done (`limit` 1 to 100); with state "dead" what was given up.
+        """Return a page of unfinished work (`limit` 1 to 100); state "dead" selects work that failed for good.
 
         `offset` is the `next_offset` of the page before.
         """
         return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
 
     async def get(self, operation_id: str) -> OperationRecord:
-        """One piece of background work. Raises MemoryNotFoundError."""
+        """Return one piece of background work. Raises MemoryNotFoundError."""
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Lets the server try again what it had given up. Raises MemoryNotFoundError, MemoryConflictError when it is not dead."""
+        """Retry work that failed for good. Raises MemoryNotFoundError, MemoryConflictError if it is not dead."""
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Forgets work that was given up. Raises MemoryNotFoundError, MemoryConflictError when it is not dead."""
-        # Sent once: a second drop of the same work is refused, which would look as if the first one had failed.
+        """Delete work that failed for good. Raises MemoryNotFoundError, MemoryConflictError if it is not dead."""
+        # Sent once: the server refuses a second drop, which would look as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 
     async def get_task(self, task_id: str) -> Task:
-        """The computation of a summary view, as `views.run` started it. Raises MemoryNotFoundError."""
+        """Return the task that `views.run` started. Raises MemoryNotFoundError."""
         return await self._read(Task, Call("GET", f"/v1/tasks/{segment('task_id', task_id)}"))
 
 

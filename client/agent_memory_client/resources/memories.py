@@ -1,4 +1,4 @@
-"""Long-term memories: what is known across sessions."""
+"""Long-term memories."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ from agent_memory_client.models import (
 from agent_memory_client.resources.base import Resource
 
 COMPACTION_SECONDS = 20.0
-"""How long the server waits for a compaction before it answers that it goes on."""
+"""How long the server waits for a compaction before it answers `pending`."""
 
 _FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
 
 
 class Memories(Resource):
-    """Stores, finds, changes and deletes long-term memories."""
+    """Store, search, change and delete long-term memories."""
 
     async def create(
         self,
@@ -74,12 +74,12 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Stores memories, given as records or as dicts; one with the id of a stored one replaces it.
+        """Store memories, given as records or dicts, replacing those of the same id.
 
-        They can be read and found by words at once, by meaning a moment later; `wait` (seconds, or True for up to 10) waits for
-        that, and the answer's `searchable` says whether it is so. The call is safe to repeat by itself; an `idempotency_key` of
-        your own makes it so across processes, as long as the records are the same. Raises MemoryConflictError for an id that
-        belongs to somebody else.
+        They can be read and found by words at once, by meaning a moment later. `wait` (seconds, or True for up to 10)
+        waits for that; the answer's `searchable` tells the result. The call is safe to repeat; pass your own
+        `idempotency_key` to make it safe across processes, with equal records. Raises MemoryConflictError if another
+        owner has the id.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -101,7 +101,8 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Stores many memories in requests of at most `batch_size`, with a pause (seconds) between them; one answer per request."""
+        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them; return each
+        answer."""
         if batch_size < 1:
             raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
         chunks = [batch[start : start + batch_size] for batch in memory_batches for start in range(0, len(batch), batch_size)]
@@ -115,19 +116,20 @@ class Memories(Resource):
     async def get(
         self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
     ) -> MemoryRecord:
-        """A memory as it is; `as_of`: as it was true at a time; `known_at`: as the server knew it then. Raises MemoryNotFoundError.
+        """Return a memory, as it was true at `as_of` or known at `known_at`. Raises MemoryNotFoundError.
 
-        With `history` its last version, also when it is no longer current.
+        With `history`, return its last version even if it is no longer current.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change fields of a memory and return it; None clears a field that can be empty. Raises MemoryNotFoundError."""
+        """Change fields of a memory and return it; None clears a field that can be empty. Raises
+        MemoryNotFoundError."""
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
-        """Deletes memories; the status counts those that existed."""
+        """Delete memories; the status counts those that existed."""
         calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
         return add_up([parse(AckResponse, await self._send(call)) for call in calls])
 
@@ -160,12 +162,12 @@ class Memories(Resource):
         min_trust: float | None = None,
         min_relevance: float | None = None,
     ) -> MemoryRecordResults:
-        """A page of the memories that fit `text` best (`limit` 1 to 100); with an empty text, of all that the filters allow.
+        """Return a page of the memories that fit `text` (`limit` 1 to 100); with an empty text, list all.
 
-        Without a `search_mode` meaning and words count together, which finds most; a memory that has no vector yet is found by its words.
-        `distance_threshold` is the largest cosine distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. A time
-        that the text names ("last week") is read in `timezone` as seen from `reference_time`. With `explain` each hit says how it
-        was scored; what is trusted less than `min_trust`, or less relevant than `min_relevance` (0 to 1), is left out.
+        Without a `search_mode`, search by meaning and words together. `distance_threshold` is the largest cosine
+        distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. `timezone` and `reference_time` resolve
+        a time in the text ("last week"). `explain` adds to each hit how it was scored. Memories below `min_trust` or
+        `min_relevance` (0 to 1) are left out.
         """
         filters: dict[str, Any] = {
             "session_id": session_id,
@@ -213,7 +215,7 @@ class Memories(Resource):
         memory_type: MemoryType | dict[str, Any] | None = None,
         batch_size: int = 50,
     ) -> AsyncIterator[MemoryRecordResult]:
-        """Yields all hits of a search, page after page of `batch_size` (1 to 100)."""
+        """Yield all hits of a search, in pages of `batch_size` (1 to 100)."""
         offset: int | None = 0
         while offset is not None:
             page = await self.search(
@@ -235,7 +237,7 @@ class Memories(Resource):
             if page.next_offset is not None and page.next_offset > offset:
                 offset = page.next_offset
             else:
-                # The archived server never says where the next page begins: there a full page may have a successor.
+                # The archived server sends no `next_offset`: there a full page may have a successor.
                 following = offset + batch_size
                 offset = following if len(page.memories) >= batch_size and following <= MAX_SEARCH_OFFSET else None
 
@@ -246,7 +248,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget kept it out; or where it stands."""
+        """Explain why a search or a prompt returned a memory or not: filter, rank, threshold or budget."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -254,15 +256,15 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """What a memory rests on, with the messages that still exist. Raises MemoryNotFoundError."""
+        """Return the evidence of a memory, with the messages that still exist. Raises MemoryNotFoundError."""
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
-        """All versions of a memory, the newest first, and its changes. Raises MemoryNotFoundError."""
+        """Return all versions of a memory, newest first, and its changes. Raises MemoryNotFoundError."""
         return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
 
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
-        """Merges memories that say the same; the status tells how many remain. After 20 seconds it answers, `pending`, and goes on."""
+        """Merge duplicate memories; the status counts those that remain. After 20 seconds, answer `pending`."""
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
         return parse_acknowledgement(await self._send(call))
@@ -277,7 +279,8 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Deletes what `policy` lets go, or with `dry_run` only says what that would be. A repeat reports what the first one forgot."""
+        """Delete the memories that `policy` selects; with `dry_run`, only list them. A repeat returns the first
+        report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -292,18 +295,19 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forgets what is named in words (`text`) or by `ids`: facts, the messages they rest on, and the sentence in live sessions.
+        """Forget facts named in words (`text`) or by `ids`, the messages behind them, and sentences in sessions.
 
-        Of a user, in `namespace` or (None, whatever the client's default) everywhere. When several things could be meant nothing goes:
-        the answer is `ambiguous` and lists them. `receipt_id` brings it back until `undo_until`: see `undo_forget`.
+        Applies to a user, in `namespace` or (None, whatever the client's default) in all. If several things could be
+        meant, nothing is deleted: the answer is `ambiguous` and lists them. Pass `receipt_id` to `undo_forget` until
+        `undo_until`.
         """
         values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
         body = as_body(forget_request({name: value for name, value in values.items() if value is not None}))
-        # A second one would find nothing any more, and hide the receipt of the first.
+        # Sent once: a second request would find nothing and hide the receipt of the first.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Brings back what `forget_by_request` took. Raises MemoryNotFoundError when it is too late. A repeat changes nothing."""
+        """Undo `forget_by_request`. Raises MemoryNotFoundError if it is too late. A repeat changes nothing."""
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -315,22 +319,23 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Deletes for good what comes from a source and what was made of nothing else; with `dry_run` only says what that would be.
+        """Delete memories of a source, and those made only of them; with `dry_run`, only count them.
 
-        Of a user, in `namespace` or (None, whatever the client's default) everywhere. A worker does it: without an end within `wait`
-        (seconds, or True for up to 10) the answer is `pending`, and `jobs.get` of its `operation_id` has the counts later. The same
-        purge is one piece of work, so this is safe to repeat.
+        Applies to a user, in `namespace` or (None, whatever the client's default) in all. A worker does it: if it does
+        not end within `wait` (seconds, or True for up to 10), the answer is `pending`, and `jobs.get` of its
+        `operation_id` returns the counts later. Safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raises MemoryValidationError when a record would be refused, or when its id is not a ULID. Sends nothing."""
+        """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID. Sends
+        nothing."""
         check_memory(memory)
 
     def validate_search(self, **filters: Any) -> None:
-        """Raises MemoryValidationError when a search with these parameters would be refused. Sends nothing."""
+        """Raise MemoryValidationError if the server would refuse a search with these parameters. Sends nothing."""
         check_search(filters)
 
 

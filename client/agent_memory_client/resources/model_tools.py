@@ -1,4 +1,4 @@
-"""A group of tools for models that a feature brings: what they are called, and what runs a call of one."""
+"""Base of the tools for models that an extension adds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agent_memory_client.resources.base import Resource
 
 
 class ModelTools(Resource, ABC):
-    """Tools over one noun. A subclass names its `definitions` and runs calls of them."""
+    """Tools over one noun: a subclass lists `definitions` and runs their calls."""
 
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     @abstractmethod
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """What the call of a tool of the group answers: a dict, with `summary` for the model, or `error`.
+        """Return a tool's answer: a dict with `summary` for the model, or `error`.
 
-        Whatever the `scope` names binds the model. Raises MemoryClientError, which becomes the answer of a call that failed.
+        The names in `scope` bind the model. Raises MemoryClientError, which becomes the answer of a failed call.
         """
         ...

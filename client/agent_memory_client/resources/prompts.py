@@ -15,7 +15,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class Prompts(Resource):
-    """Makes prompts of a session and of the long-term memories that fit a query."""
+    """Make prompts of a session and of matching long-term memories."""
 
     async def render(
         self,
@@ -35,15 +35,14 @@ class Prompts(Resource):
         timezone: str | None = None,
         **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
-        """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
+        """Return messages for a chat model: a session (summary, newest messages) and the memories that fit `query`.
 
-        Give a session, a search, or both; `user_id` and `namespace` are whose they are. The answer is a dict (`answer["messages"]`) with
-        attributes (`answer.messages`); `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an
-        API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had
-        anything to add. `agent_id` is whose memory blocks are shown, beside those of the user and the namespace; a session that was
-        stored with it need not be asked so. `timezone` (an IANA name) is that of the prompt's days, the user's when not given.
-        `options` are what features show beside these, each as its model or a mapping, such as `profile={"tokens": 300}`;
-        `models.features.prompt_options` lists them and says what each shows.
+        Give a session, a search, or both, of `user_id` and `namespace`. The answer is a dict with attributes;
+        `answer.to_openai()` is what a chat completion takes. With `format` the server writes for an API: "openai"
+        (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`); `relevant` tells whether memory added
+        anything. `agent_id` adds the agent's memory blocks; sessions stored with it do not need it. `timezone` (an IANA
+        name) sets the prompt's days, by default the user's. `options` are further sections, each as a model or mapping:
+        see `models.features.prompt_options`.
         """
         body: dict[str, Any] = {"query": query}
         if max_tokens is not None:
@@ -99,7 +98,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """A prompt of long-term memories alone: those that fit `query` and the filters."""
+        """Return a prompt of long-term memories alone, those that fit `query` and the filters."""
         filters: dict[str, Any] = {
             "session_id": session_id,
             "namespace": namespace,
@@ -142,7 +141,7 @@ class Prompts(Resource):
 
 
 def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:
-    """The options that are given, as fields of a request. Raises TypeError for what is none, as Python does for an unknown argument."""
+    """Return the given options as fields of a request. Raises TypeError for an unknown option."""
     given = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
     for name in given:
         if name not in PromptOptions.model_fields:

@@ -1,4 +1,4 @@
-"""What features bring to the client: a noun each (`client.blocks`), and tools for models. A feature adds one line to each list."""
+"""Nouns (`client.blocks`) and tools of extensions. An extension adds one line to each list."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools, TimelineTools)
-"""The groups of tools for models, in the order in which their schemas are listed."""
+"""Groups of tools for models, in the order of their schemas."""
 
 
 class FeatureResources:
-    """The nouns of features, on the transport that all nouns of a client share."""
+    """Nouns of extensions, on the client's transport."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.agents = Agents(transport, config)

@@ -11,12 +11,12 @@ from agent_memory_client.resources.base import Resource
 
 
 class Server(Resource):
-    """Whether the server lives, and whether it can work."""
+    """State of the server."""
 
     async def health(self) -> HealthCheckResponse:
-        """The server's clock: the process answers. Says nothing about its engines."""
+        """Return the server's clock. Says nothing about its engines."""
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:
-        """What the server says about its engines. Raises MemoryUnavailableError (503) when one is away."""
+        """Return the state of the server's engines. Raises MemoryUnavailableError (503) if one is unavailable."""
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))

@@ -1,7 +1,7 @@
 """Sessions: the working memory of a conversation.
 
-Changes of a session that the server has no single call for are read, changed and written back under the session's version
-(`ETag`, `If-Match`): when somebody else was faster, they start again from what is stored now, so that no change is lost.
+Changes without a call of their own are read, changed and written back under the session's version (`ETag`, `If-Match`).
+After a concurrent write they start again, so that no change is lost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
 class Sessions(Resource):
-    """Reads and writes sessions. Without a namespace, model or window a call uses those of the client's config."""
+    """Read and write sessions. Namespace, model and window default to those of the client's config."""
 
     async def list(
         self,
@@ -57,7 +57,7 @@ class Sessions(Resource):
         *,
         identities: bool = False,
     ) -> SessionListResponse:
-        """A page of session ids (`limit` 1 to 100); with `identities` it also says whose each session is."""
+        """Return a page of session ids (`limit` 1 to 100); with `identities`, also their users."""
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
 
@@ -71,7 +71,8 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """A session; with a model or a window (tokens) only the newest messages that fit. Raises MemoryNotFoundError."""
+        """Return a session; with a model or window (tokens), only the newest messages that fit. Raises
+        MemoryNotFoundError."""
         window = self._window(model_name, context_window_max)
         call = self._get_call(session_id, user_id, namespace, **window, recent_messages_limit=recent_messages_limit)
         return await self._read(WorkingMemoryResponse, call)
@@ -86,10 +87,10 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Stores a session in place of what was there and returns it.
+        """Store a session in place of the former one and return it.
 
-        `user_id` wins over the one in `memory`; `if_match` (an `ETag`) makes it fail with MemoryPreconditionFailedError when
-        somebody else has changed the session since.
+        `user_id` overrides the one in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
+        the session has changed since.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
         session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
@@ -105,13 +106,13 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> tuple[bool, WorkingMemoryResponse]:
-        """`(created, session)`: the session, which is made empty when it does not exist."""
+        """Return `(created, session)`; a missing session is created empty."""
         try:
             session = await self.get(session_id, user_id, namespace, model_name, context_window_max)
         except MemoryNotFoundError:
             pass
         else:
-            # Servers before 0.12 answer a missing session with an empty one that says it was never saved.
+            # The archived server before 0.12 answers a missing session with an empty one that is `unsaved`.
             if session.unsaved is not True:
                 return False, session
         memory = new_session(session_id, namespace, user_id, data={}, long_term_memory_strategy=long_term_memory_strategy)
@@ -129,11 +130,11 @@ class Sessions(Resource):
         *,
         agent_id: str | None = None,
     ) -> AppendMessagesResponse:
-        """Adds messages to the end of a session, atomically; what the session holds is neither sent nor rewritten.
+        """Append messages to a session, atomically; create the session if it is missing.
 
-        A session that does not exist is made. Messages whose id it has already are skipped, so this is safe to repeat. With `wait`
-        the answer comes when they are long-term memories ("promoted"), or found by meaning, too ("searchable"; also True, or
-        seconds), or when the time is over: its `reached` says which. `agent_id` makes the session an agent's.
+        Messages with known ids are skipped, so a repeat is safe. `wait` delays the answer until they are long-term
+        memories ("promoted"), found by meaning ("searchable"; also True, or seconds), or the time is over; `reached`
+        tells which. `agent_id` makes the session an agent's.
         """
         more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
         request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
@@ -150,10 +151,10 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Adds messages to the end of a session, atomically, and returns the session as it is then.
+        """Append messages to a session and return the session.
 
-        Without a `user_id` they go where a read without one finds the session, which may belong to a user. That is a look, the
-        append and a read; `append` is the append alone, to exactly the scope that is given.
+        Without a `user_id`, the messages go to the session that a read without one finds. That takes a read, the append
+        and a read; `append` is the append alone, to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -171,7 +172,7 @@ class Sessions(Resource):
     async def set_data(
         self, session_id: str, data: dict[str, Any], namespace: str | None = None, preserve_existing: bool = True
     ) -> WorkingMemoryResponse:
-        """Replaces a session's `data`. Without `preserve_existing` the whole session is replaced by one that has only this."""
+        """Replace a session's `data`. Without `preserve_existing`, replace the whole session."""
         if not preserve_existing:
             return await self.put(session_id, new_session(session_id, namespace, None, data=data))
         return await self._change(session_id, namespace, None, lambda _: {"data": data})
@@ -184,7 +185,7 @@ class Sessions(Resource):
         merge_strategy: MergeStrategy = "merge",
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Updates a session's `data`: `merge` sets keys, `deep_merge` also inside objects, `replace` replaces all of it."""
+        """Update a session's `data`: `merge` sets keys, `deep_merge` also inside objects, `replace` replaces all."""
         merge_data(None, {}, merge_strategy)
         return await self._change(
             session_id, namespace, user_id, lambda session: {"data": merge_data(session.data, data_updates, merge_strategy)}
@@ -199,7 +200,7 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Adds structured memories to a session (one of a known id takes the place of the stored one), or replaces all of them."""
+        """Add structured memories to a session, replacing those of the same id; with `replace`, replace all."""
         added = as_records(memories)
         ids = {memory.id for memory in added}
 
@@ -210,10 +211,10 @@ class Sessions(Resource):
         return await self._change(session_id, namespace, user_id, change)
 
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
-        """Stores a session's structured memories (all, or those of `memory_ids`) as long-term memories now.
+        """Store a session's structured memories (all, or those of `memory_ids`) as long-term memories now.
 
-        The server does that by itself in the background; records keep their ids, so doing both stores nothing twice. They take
-        over the session's scope where they have none. Raises MemoryNotFoundError.
+        The server does that in the background, too; records keep their ids, so doing both stores nothing twice. Records
+        without a scope get the session's. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -225,9 +226,9 @@ class Sessions(Resource):
         return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
 
     async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Lets the server do now what waits on a session: its promotion to long-term memory, its summary, its facts.
+        """Run a session's waiting work now: promotion to long-term memory, summary and facts.
 
-        With `wait` (seconds, or True for up to 10) it answers when that is done, or `pending` when it takes longer.
+        `wait` (seconds, or True for up to 10) waits for it; the answer is `pending` if it takes longer.
         """
         params = query(**self._scope(namespace, user_id), wait=wait)
         call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
@@ -242,9 +243,9 @@ class Sessions(Resource):
         memories: bool = False,
         wait: Wait = None,
     ) -> Acknowledgement:
-        """Deletes a session; one that does not exist is no error.
+        """Delete a session; a missing session is no error.
 
-        With `memories` also the long-term memories that came from it, in the background: `wait` as in `flush`.
+        With `memories`, also delete the long-term memories from it, in the background; `wait` as in `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
@@ -252,7 +253,7 @@ class Sessions(Resource):
     async def pop_message(
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, context_window_max: int | None = None
     ) -> MemoryMessage | None:
-        """Takes the newest message out of a session and returns it; None when there is none. What was remembered of it stays."""
+        """Remove and return the newest message; None if there is none. Memories made of it stay."""
         before = await self.change_messages(session_id, lambda messages: messages[:-1], namespace, user_id, context_window_max)
         return before[-1] if before else None
 
@@ -264,10 +265,10 @@ class Sessions(Resource):
         user_id: str | None = None,
         context_window_max: int | None = None,
     ) -> Messages:
-        """Stores what `change` makes of a session's messages in their place, and returns what there was.
+        """Replace a session's messages by the result of `change`; return the former messages.
 
-        `change` gets a list of its own, an empty one when there is no session, and may be called again when somebody was faster. When it
-        returns the messages as they were, nothing is written. What was remembered of messages that go stays.
+        `change` gets a copy (empty without a session), and is called again after a concurrent write. Nothing is written
+        if it changes nothing. Memories made of removed messages stay.
         """
         window = self._window(None, context_window_max)
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
@@ -293,9 +294,9 @@ class Sessions(Resource):
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:
-        """Writes a session back with the fields that `change` returns for what is stored (an empty session if there is none).
+        """Write a session back with the fields that `change` returns for the stored (or an empty) session.
 
-        The session is read without a model or window: a view that leaves messages out must not be written back.
+        It is read without model or window: a view that leaves out messages must not be written back.
         """
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
@@ -321,7 +322,7 @@ class Sessions(Resource):
     def _put_call(
         self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
     ) -> Call:
-        """`condition` is a header such as `If-Match`. The session's own times are sent only if somebody set them."""
+        """Build a PUT under a condition such as `If-Match`. The session's own times are sent only if set."""
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}

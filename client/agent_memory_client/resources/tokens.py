@@ -13,32 +13,33 @@ _PATH = "/v1/auth/tokens"
 
 
 class Tokens(Resource):
-    """Makes API keys and looks after them. Raises MemoryAuthError (403) for who is no administrator.
+    """Create and manage API keys. Raises MemoryAuthError (403) without the administrator role.
 
-    What makes or ends a key is sent once: an answer with a secret is kept nowhere, so a second request would make a second key, and
-    a key that is revoked twice is not there the second time.
+    Calls that create or end a key are sent once: a repeat would make a second key, whose secret is stored nowhere, or
+    fail because the key is gone.
     """
 
     async def list(self) -> TokenList:
-        """The API keys of the caller's tenant without their secrets, the oldest first; an operator sees those of all tenants."""
+        """Return the keys of the caller's tenant without secrets, oldest first; operators see all tenants'."""
         return await self._read(TokenList, Call("GET", _PATH))
 
     async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
-        """Makes an API key; its secret is in the answer and nowhere else. Sent once: a lost answer is a key to revoke."""
+        """Create a key; only this answer has its secret. Sent once: revoke the key after a lost answer."""
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
     async def get(self, token_id: str) -> TokenInfo:
-        """One API key, by its id, its hash or the begin of that. Raises MemoryNotFoundError, MemoryConflictError for several."""
+        """Return a key by its id, its hash or the start of it. Raises MemoryNotFoundError, MemoryConflictError for
+        several."""
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:
-        """Revokes an API key: from the answer on no process accepts it. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Revoke a key; no process accepts it afterwards. Raises MemoryNotFoundError, MemoryConflictError."""
         return await self._read(AckResponse, Call("DELETE", _token_path(token_id), idempotent=False))
 
     async def rotate(self, token_id: str, grace_seconds: float = 3600.0) -> CreatedToken:
-        """Gives an API key another secret, which is in the answer; the former one counts for `grace_seconds` (up to 7 days) more.
+        """Give a key a new secret; the old one stays valid for `grace_seconds` (up to 7 days).
 
-        Sent once: after a lost answer rotate again. Raises MemoryNotFoundError, MemoryConflictError.
+        Sent once: rotate again after a lost answer. Raises MemoryNotFoundError, MemoryConflictError.
         """
         request = checked(RotateTokenRequest, grace_seconds=grace_seconds)
         return await self._read(CreatedToken, Call("POST", f"{_token_path(token_id)}/rotate", json=as_body(request), idempotent=False))

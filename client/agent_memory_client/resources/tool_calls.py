@@ -1,4 +1,4 @@
-"""The tools of language models: a method each, and the running of whatever call a model makes of them."""
+"""Tools for language models: a method each, and `resolve_tool_call` for any call of a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolCalls(Resource):
-    """Tools that let a model search, store, change and delete memories by itself."""
+    """Tools with which a model searches, stores, changes and deletes memories."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         super().__init__(transport, config)
@@ -49,7 +49,7 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """The schemas of all tools, as a provider's models are given them: `tools=client.tools.schemas().to_list()`."""
+        """Return the schemas of all tools in a provider's shape: `tools=client.tools.schemas().to_list()`."""
         of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
         return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
@@ -70,10 +70,10 @@ class ToolCalls(Resource):
         *,
         namespace: str | None = None,
     ) -> dict[str, Any]:
-        """Searches long-term memory: `memories`, `total_found`, `offset`, `next_offset`, `has_more`, `query` and `summary`.
+        """Search memories; return `memories`, `total_found`, `offset`, `next_offset`, `has_more`, `query`, `summary`.
 
-        A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (1 is the most).
-        `min_relevance` (0 to 1) makes a search that names no mode one by meaning. Raises MemoryClientError.
+        A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (1 is the
+        most). With `min_relevance` (0 to 1) and no mode, the search is semantic. Raises MemoryClientError.
         """
         by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
@@ -94,7 +94,7 @@ class ToolCalls(Resource):
         return search_answer(query, offset, page)
 
     async def get_working_memory(self, session_id: str, namespace: str | None = None, user_id: str | None = None) -> dict[str, Any]:
-        """What a session holds: counts, newest `messages`, `memories`, `data`, `context`, `summary`; or `error` and `summary`."""
+        """Return a session's counts, newest `messages`, `memories`, `data`, `context` and `summary`; or `error`."""
         try:
             _, session = await self._sessions.get_or_create(session_id, user_id, namespace)
         except MemoryClientError as error:
@@ -108,7 +108,7 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """As `get_working_memory`, and `created`: whether the session was made by this call."""
+        """As `get_working_memory`, with `created`: whether this call created the session."""
         try:
             created, session = await self._sessions.get_or_create(
                 session_id, user_id, namespace, long_term_memory_strategy=long_term_memory_strategy
@@ -128,7 +128,8 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Notes a memory in a session, from where it moves to long-term memory: `success`, `summary` and what was stored, or `error`."""
+        """Add a memory to a session, from where it becomes long-term; return `success`, `summary` and it, or
+        `error`."""
         values = {"text": text, "memory_type": memory_type, "topics": topics and list(topics), "entities": entities and list(entities)}
         try:
             note = parse_arguments(arguments.NoteArguments, values)
@@ -146,7 +147,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Changes a session's `data`: `success`, `updated_keys`, `merge_strategy`, `data_preview` and `summary`, or `error`."""
+        """Change a session's `data`; return `success`, `updated_keys`, `merge_strategy`, `data_preview`, or `error`."""
         try:
             await self._sessions.update_data(session_id, data, namespace, merge_strategy, user_id)
         except MemoryClientError as error:
@@ -162,10 +163,10 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Runs a model's call of one of the tools, in the shape of OpenAI, Anthropic or LangChain. Never raises.
+        """Run a model's tool call, in the shape of OpenAI, Anthropic or LangChain. Never raises.
 
-        `namespace` and `user_id` bind the model: it sees and changes nothing of another namespace or user. Without a `user_id`
-        it may name one itself. `agent_id` is whose blocks its tools change. `formatted_response` is what to answer the model with.
+        `namespace` and `user_id` bind the model: it cannot reach others. Without a `user_id` it may name one.
+        `agent_id` selects the blocks that its tools change. Answer the model with `formatted_response`.
         """
         try:
             call = parse_call(tool_call)
@@ -182,7 +183,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Runs several calls, one after the other; the results stand in the same order. Never raises."""
+        """Run several calls in order; return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in tool_calls]
 
     async def resolve_function_call(
@@ -195,7 +196,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """As `resolve_tool_call`, with the tool's name and its arguments (a dict, or a JSON object as text)."""
+        """As `resolve_tool_call`, with a tool's name and arguments (a dict, or a JSON object as text)."""
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
             values, group = arguments_of(function_arguments), self._groups.get(function_name)
@@ -216,7 +217,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Runs several calls (`{"name", "arguments"}`), one after the other; the results stand in the same order. Never raises."""
+        """Run several calls (`{"name", "arguments"}`) in order; return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in function_calls]
 
     async def _run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
@@ -277,14 +278,13 @@ class ToolCalls(Resource):
         return await self._delete(parse_arguments(arguments.DeleteArguments, values), scope)
 
     async def _forget(self, wanted: arguments.ForgetArguments, scope: ToolScope) -> dict[str, Any]:
-        """Shows first; the model is told to ask back when several things could be meant."""
         answer = await self._memories.forget_by_request(
             wanted.text, ids=wanted.ids, user_id=scope.user_id, namespace=scope.namespace, dry_run=wanted.dry_run
         )
         return forget_answer(answer)
 
     async def _delete(self, wanted: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Passes over what is not the model's, as the server passes over ids that do not exist. Raises when nothing is left."""
+        """Skip memories of others, as the server skips unknown ids. Raises if none is left."""
         memory_ids = list(wanted.memory_ids)
         for memory_id in wanted.memory_ids if scope.binds else ():
             try:

@@ -1,4 +1,4 @@
-"""Users: all that a server keeps of one, to take away, to bring in again, and to erase."""
+"""Export, import and erase all data of a user."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agent_memory_client.resources.base import Resource
 
 
 class Users(Resource):
-    """Exports, imports and erases users.
+    """Export, import and erase users.
 
-    The client's default namespace does not count here: "all of this user" means all, unless a call names a namespace.
+    The client's default namespace does not apply: None means all namespaces.
     """
 
     async def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Everything of a user as lines of JSON, in `namespace` or (None, whatever the client's default) in all of them.
+        """Yield a user's data as JSON lines, of `namespace` or (None, whatever the client's default) of all.
 
-        Whatever was acknowledged before is in it. Raises MemoryProtocolError at the end of an export that is not whole.
+        It contains everything acknowledged before. Raises MemoryProtocolError at the end of an incomplete export.
         """
         end = ExportEnd()
         async for line in self._transport.lines(Call("POST", _path(user_id, "/export"), query(namespace=namespace), idempotent=False)):
@@ -31,11 +31,11 @@ class Users(Resource):
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Brings the lines of an export in as this user's, with a namespace all into that; a second time changes nothing.
+        """Import the lines of an export as this user's, into `namespace` if given; a repeat changes nothing.
 
-        Of another user's export, or with another namespace, it makes a copy, whose memories and changes have ids of their own.
-        What is here stays as it is. Lines that cannot be taken are in the report, by number, and `complete` says whether the last line
-        of the export came and counted all others. `import_source` is a name by which `memories.purge` finds them.
+        An import as another user or into another namespace makes copies with new ids. Stored data stays as it is. The
+        report has the refused lines by number; `complete` tells whether the export's last line came and counted all
+        others. `memories.purge` finds the import by its `import_source`.
         """
         params = query(namespace=namespace, import_source=import_source)
         reports: list[ImportReport] = []
@@ -45,9 +45,9 @@ class Users(Resource):
         return add_up_reports(reports)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Deletes all sessions and memories of a user, in `namespace` or (None, whatever the client's default) in all of them.
+        """Delete a user's sessions and memories, in `namespace` or (None, whatever the client's default) in all.
 
-        With `wait` (seconds, or True for up to 10) it answers when that is done, or `pending` when it takes longer; the answer's
+        `wait` (seconds, or True for up to 10) waits for it; the answer is `pending` if it takes longer, and
         `operation_id` names the work.
         """
         params = query(namespace=namespace, wait=wait)

@@ -1,4 +1,4 @@
-"""Summary views: summaries of what is stored, by groups that the view names."""
+"""Summary views: summaries of memories, by the groups that a view names."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _PARTITIONS = TypeAdapter(PartitionList)
 
 
 class Views(Resource):
-    """Makes summary views, computes them and reads what was computed."""
+    """Create summary views, run them and read their summaries."""
 
     async def list(self) -> SummaryViewList:
-        """All summary views."""
+        """Return all summary views."""
         return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
 
     async def create(self, request: CreateSummaryViewRequest | Mapping[str, Any]) -> SummaryView:
-        """Makes a summary view; the server gives it an id."""
+        """Create a summary view; the server gives it an id."""
         return await self._read(SummaryView, Call("POST", _PATH, json=as_body(request), headers=idempotency_headers()))
 
     async def get(self, view_id: str) -> SummaryView:
-        """A summary view. Raises MemoryNotFoundError."""
+        """Return a summary view. Raises MemoryNotFoundError."""
         return await self._read(SummaryView, Call("GET", _view_path(view_id)))
 
     async def delete(self, view_id: str) -> AckResponse:
-        """Deletes a summary view; one that does not exist is no error."""
+        """Delete a summary view; a missing one is no error."""
         return await self._read(AckResponse, Call("DELETE", _view_path(view_id)))
 
     async def run(self, view_id: str, force: bool = False) -> Task:
-        """Starts the computation of all partitions in the background. Raises MemoryNotFoundError."""
-        # The task's id is made here, so that a repetition asks for the same task.
+        """Start computing all partitions in the background. Raises MemoryNotFoundError."""
+        # The task's id is made here, so that a retry asks for the same task.
         body: dict[str, Any] = {"task_id": new_id(), **({"force": True} if force else {})}
         return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
 
     async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
-        """Computes and stores the summary of one partition: `group` has a value for every field that the view groups by.
+        """Compute and store the summary of one partition; `group` has a value for every grouped field.
 
         Raises MemoryNotFoundError.
         """
@@ -61,7 +61,7 @@ class Views(Resource):
         session_id: str | None = None,
         memory_type: str | None = None,
     ) -> PartitionList:
-        """The stored summaries of a view's partitions; computes nothing. Raises MemoryNotFoundError."""
+        """Return the stored summaries of a view's partitions. Raises MemoryNotFoundError."""
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, memory_type=memory_type)
         return parse_list(_PARTITIONS, "partitions", await self._send(Call("GET", f"{_view_path(view_id)}/partitions", params)))
 

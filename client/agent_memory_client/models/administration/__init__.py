@@ -1,1 +1,1 @@
-"""What whoever runs a server sends and reads: credentials, background work, imports, purges."""
+"""Models for administrators: credentials, background work, imports and purges."""

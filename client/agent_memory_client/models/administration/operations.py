@@ -1,4 +1,4 @@
-"""Background work, as the server tells of it."""
+"""Background work."""
 
 from __future__ import annotations
 

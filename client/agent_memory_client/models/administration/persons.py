@@ -1,4 +1,4 @@
-"""What is exported of a user and brought in again: one JSON object per line."""
+"""Exports and imports of a user: one JSON object per line."""
 
 from __future__ import annotations
 

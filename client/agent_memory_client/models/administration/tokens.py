@@ -1,4 +1,4 @@
-"""API keys, as administrators make and see them."""
+"""API keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The wire models of features, a file each, imported from there."""
+"""Wire models of extensions, one file each, imported from there."""

@@ -1,4 +1,4 @@
-"""The archive of an agent that manages its own memory, and the search of what was said: what its tools take and answer."""
+"""Arguments and answers of an agent's archive tools."""
 
 from __future__ import annotations
 
@@ -94,21 +94,21 @@ SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 
 
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """The filters for whose archive is meant: the user's, whoever the agent; without a user the agent's own; all there is for nobody."""
+    """Return the filters of an archive: the user's with any agent; without a user the agent's own; else all."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"agent_id": {"eq": agent_id}} if agent_id else {}
 
 
 def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """The filters for whose conversations are meant: the user's; for an agent without a user those that are no user's."""
+    """Return the filters of conversations: the user's; for an agent without a user, those without a user."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"user_id": {"exists": False}} if agent_id else {}
 
 
 def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """The filter for the time from the beginning of one day to the end of another, in UTC; None for any."""
+    """Return the filter for days in UTC, both included; None for any day."""
     bounds: dict[str, Any] = {}
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)

@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts that stand in every prompt of their owner, and that an agent edits itself."""
+"""Memory blocks: labelled texts in every prompt of their owner, which an agent edits itself."""
 
 from __future__ import annotations
 

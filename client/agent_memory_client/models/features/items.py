@@ -1,4 +1,4 @@
-"""Items: JSON values by namespace path and key, as LangGraph's stores have them."""
+"""Items: JSON values by namespace path and key, as in LangGraph's stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinned memories: what a prompt shows whatever is asked."""
+"""Pinned memories in prompts."""
 
 from __future__ import annotations
 

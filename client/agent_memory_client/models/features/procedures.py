@@ -1,4 +1,4 @@
-"""Procedures: what worked, keyed on when to use it; results of sessions, which they are learned from; and what is known of tools."""
+"""Procedures, results of sessions, and statistics of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's profile: what is stable about them, what is current, and the values of slots."""
+"""A user's profile: stable facts, current facts and slots."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What features show in a memory prompt on request: each has a field in `PromptOptions`, and its name in `PromptOptionArguments`.
+"""Sections that extensions add to a memory prompt on request.
 
-The request over HTTP, `prompts.render` of the clients and `memory_prompt` over MCP take these options from here.
+Each has a field in `PromptOptions` and its name in `PromptOptionArguments`; HTTP, the clients and MCP use these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent_memory_client.models.features.timeline import TimelineInPrompt
 class PromptOptions(BaseModel):
     """What a prompt shows beside the session and the memories."""
 
-    # Descriptions and not docstrings, since models read them over MCP, too.
+    # Descriptions and not docstrings, because models read them over MCP, too.
     profile: ProfileInPrompt | None = Field(
         None,
         description="Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given.",

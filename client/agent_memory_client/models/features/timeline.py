@@ -1,4 +1,4 @@
-"""A user's timeline: what happened when."""
+"""A user's timeline of events."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The nouns that features bring, a file each; `registry.py` lists them."""
+"""Nouns of extensions, one file each; `registry.py` lists them."""

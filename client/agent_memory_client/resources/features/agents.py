@@ -1,4 +1,4 @@
-"""Agents: all that a server keeps of one, to take away, to bring in again, and to erase."""
+"""Export, import and erase all data of an agent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agent_memory_client.resources.base import Resource
 
 
 class Agents(Resource):
-    """Exports, imports and erases agents. The client's default namespace does not count here, as for users."""
+    """Export, import and erase agents. The client's default namespace does not apply."""
 
     async def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Everything of an agent as lines of JSON, in `namespace` or (None, whatever the client's default) in all of them.
+        """Yield an agent's data as JSON lines, of `namespace` or (None, whatever the client's default) of all.
 
-        That is its sessions with what was said there, and the memories, blocks and procedures that bear its name. Raises
-        MemoryProtocolError at the end of an export that is not whole.
+        That is its sessions with their messages, and the memories, blocks and procedures under its name. Raises
+        MemoryProtocolError at the end of an incomplete export.
         """
         end = ExportEnd()
         async for line in self._transport.lines(Call("POST", _path(agent_id, "/export"), query(namespace=namespace), idempotent=False)):
@@ -29,7 +29,7 @@ class Agents(Resource):
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Brings the lines of an agent's export in as this agent's, as `users.import_lines` does for a user; users stay who they are."""
+        """Import the lines of an agent's export as this agent's, as `users.import_lines` does; users keep their ids."""
         params = query(namespace=namespace, import_source=import_source)
         reports: list[ImportReport] = []
         for first_line, body in import_parts(lines):
@@ -38,9 +38,9 @@ class Agents(Resource):
         return add_up_reports(reports)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Deletes everything of an agent, in `namespace` or (None, whatever the client's default) in all of them.
+        """Delete an agent's data in `namespace` or (None, whatever the client's default) in all namespaces.
 
-        That is its sessions with what was said there, and the memories, blocks and procedures that bear its name. With `wait` as for
+        That is its sessions with their messages, and the memories, blocks and procedures under its name. `wait` as in
         `users.delete`.
         """
         params = query(namespace=namespace, wait=wait)

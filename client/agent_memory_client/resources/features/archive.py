@@ -1,4 +1,4 @@
-"""The tools of an agent that manages its own memory: an archive that it writes and searches, and the search of what was said."""
+"""Tools of an agent that manages its own memory: an archive, and search of conversations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TO = text_rule("The last day, such as 2026-03-31; it counts, too.")
 
 
 class ArchiveTools(ModelTools):
-    """The archive is long-term memory; what was said is what sessions became there."""
+    """The archive is long-term memory; conversations are the messages that sessions stored there."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -78,7 +78,7 @@ class ArchiveTools(ModelTools):
         self._memories = Memories(transport, config)
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The memories of a page with `has_more`, or the `id` of what was stored."""
+        """Return the memories of a page with `has_more`, or the `id` of the stored memory."""
         if name == ARCHIVAL_MEMORY_INSERT:
             return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:
@@ -94,7 +94,7 @@ class ArchiveTools(ModelTools):
         return await self._search("", dated.page, scope, {**said, "created_at": in_days(dated.start_date, dated.end_date)})
 
     async def _insert(self, wanted: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
-        """Stores it as the user's, or as the agent's own where no user is known."""
+        """Store it as the user's, or as the agent's own if no user is named."""
         record = checked(
             ClientMemoryRecord,
             text=wanted.content,

@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts that stand in every prompt of their owner, and the tools with which an agent edits them."""
+"""Memory blocks: labelled texts in every prompt of their owner, and an agent's tools to edit them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 
 
 class Blocks(Resource):
-    """Makes, reads, edits and shares memory blocks.
+    """Create, read, edit and share memory blocks.
 
-    A block belongs to exactly the `agent_id`, `user_id` and `namespace` that are given (the namespace is the client's default where none is
-    given). `if_match` is the version that the block must have; MemoryPreconditionFailedError is raised when it has another.
+    A block belongs to exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). If the block is
+    not at version `if_match`, MemoryPreconditionFailedError is raised.
     """
 
     async def list(
         self, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None, shown: bool = False
     ) -> BlockListResponse:
-        """The blocks of exactly this owner; with `shown` all that a prompt of these names shows."""
+        """Return the blocks of exactly this owner; with `shown`, all that a prompt of these names shows."""
         params = query(**self._owner(agent_id, user_id, namespace), shown=True if shown else None)
         return await self._read(BlockListResponse, Call("GET", _PATH, params))
 
     async def get(self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None) -> Block:
-        """A block. Raises MemoryNotFoundError."""
+        """Return a block. Raises MemoryNotFoundError."""
         return await self._read(Block, Call("GET", _block_path(label), query(**self._owner(agent_id, user_id, namespace))))
 
     async def put(
@@ -53,7 +53,7 @@ class Blocks(Resource):
         namespace: str | None = None,
         if_match: int | None = None,
     ) -> BlockEdit:
-        """Makes a block, or changes what is given of one. Raises MemoryServerError when the text does not fit into its limit."""
+        """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
         body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
         body = {name: given for name, given in body.items() if given is not None}
         params = query(**self._owner(agent_id, user_id, namespace))
@@ -72,9 +72,10 @@ class Blocks(Resource):
         namespace: str | None = None,
         if_match: int | None = None,
     ) -> BlockEdit:
-        """Edits the text: `append` or `insert` a line, `replace` an exact text, or `rethink` the whole.
+        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` the whole.
 
-        Raises MemoryNotFoundError, and MemoryServerError for a full or read-only block and for an old text that does not stand there once.
+        Raises MemoryNotFoundError, and MemoryServerError if the block is full or read-only, or does not contain the old
+        text once.
         """
         body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
         body = {name: given for name, given in body.items() if given is not None}
@@ -92,14 +93,14 @@ class Blocks(Resource):
         namespace: str | None = None,
         if_match: int | None = None,
     ) -> AckResponse:
-        """Deletes a block with its history; one that does not exist is no error."""
+        """Delete a block with its history; a missing block is no error."""
         params = query(**self._owner(agent_id, user_id, namespace))
         return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
 
     async def history(
         self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None
     ) -> BlockHistoryResponse:
-        """The changes of a block, oldest first. Raises MemoryNotFoundError."""
+        """Return the changes of a block, oldest first. Raises MemoryNotFoundError."""
         params = query(**self._owner(agent_id, user_id, namespace))
         return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
 
@@ -113,7 +114,10 @@ class Blocks(Resource):
         namespace: str | None = None,
         if_match: int | None = None,
     ) -> BlockEdit:
-        """Undoes the change that made `version`, or the newest. Raises MemoryNotFoundError, and MemoryServerError when it is overtaken."""
+        """Undo the change that made `version`, or the newest.
+
+        Raises MemoryNotFoundError, and MemoryServerError if a later change prevents it.
+        """
         params, headers = query(**self._owner(agent_id, user_id, namespace)), {**idempotency_headers(), **_matching(if_match)}
         body = {} if version is None else {"version": version}
         return await self._read(BlockEdit, Call("POST", f"{_block_path(label)}/undo", params, json=body, headers=headers))
@@ -127,7 +131,7 @@ class Blocks(Resource):
         user_id: str | None = None,
         namespace: str | None = None,
     ) -> Block:
-        """Shows a block in the prompts of another owner, too: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
+        """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
         params = query(**self._owner(agent_id, user_id, namespace))
         call = Call("POST", f"{_block_path(label)}/attach", params, json=dict(to), headers=idempotency_headers())
         return await self._read(Block, call)
@@ -141,7 +145,7 @@ class Blocks(Resource):
         user_id: str | None = None,
         namespace: str | None = None,
     ) -> Block:
-        """Shows a block in the prompts of another owner no longer. Raises MemoryNotFoundError."""
+        """Stop showing a block in another owner's prompts. Raises MemoryNotFoundError."""
         params = query(**self._owner(agent_id, user_id, namespace))
         call = Call("POST", f"{_block_path(label)}/detach", params, json=dict(to), headers=idempotency_headers())
         return await self._read(Block, call)
@@ -169,7 +173,7 @@ _LABEL = text_rule("The label of the block, as the prompt shows it, such as 'hum
 
 
 class BlockTools(ModelTools):
-    """The tools with which an agent edits the blocks that its prompts show."""
+    """An agent's tools to edit the blocks in its prompts."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -193,7 +197,7 @@ class BlockTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The block's label, text and size after the edit."""
+        """Return the block's label, text and size after the edit."""
         body: dict[str, Any]
         if name == CORE_MEMORY_APPEND:
             appended = parse_arguments(AppendArguments, values)
@@ -209,7 +213,7 @@ class BlockTools(ModelTools):
         return {"summary": f"{label}: {said}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
-        """The block that prompts of this conversation show. Raises MemoryNotFoundError."""
+        """Return the block that prompts of this conversation show. Raises MemoryNotFoundError."""
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
         shown = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
         for block in shown:

@@ -33,7 +33,7 @@ PathList: TypeAlias = list[list[str]]
 
 
 class Items(Resource):
-    """Stores, reads, finds and deletes items. Each call is about the items of one owner: a namespace, a user, both or neither."""
+    """Store, read, search and delete items of one owner: a namespace, a user, both or neither."""
 
     async def put(
         self,
@@ -46,10 +46,10 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> AckResponse:
-        """Stores a value; one under the same path and key is replaced.
+        """Store a value, replacing one under the same path and key.
 
-        `index` names the fields whose text is searched (all when None, none when False). After `ttl_minutes` without being read or put
-        the item is gone.
+        `index` names the fields that are searched (None: all, False: none). The item expires after `ttl_minutes`
+        without being read or put.
         """
         fields = index if index is None or index is False else list(index)
         body = checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
@@ -65,7 +65,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> Item | None:
-        """A value, or None. Reading it lets its time to live begin anew, unless `refresh_ttl` is False."""
+        """Return an item, or None. Reading it renews its time to live, unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -73,7 +73,7 @@ class Items(Resource):
             return None
 
     async def delete(self, path: Sequence[str], key: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Deletes a value; one that is not there is no error."""
+        """Delete an item; a missing one is no error."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key}
         return await self._read(AckResponse, Call("DELETE", _PATH, params))
 
@@ -89,7 +89,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> FoundItems:
-        """The items under a path that a filter selects: those that fit the query best first, or by path and key without one."""
+        """Return the items below a path that match a filter: best first for a query, else by path and key."""
         body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemSearchResults, call)).items
@@ -105,7 +105,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> PathList:
-        """The namespace paths that hold items, sorted; `*` in a prefix or suffix stands for any label."""
+        """Return the namespace paths with items, sorted; `*` in a prefix or suffix matches any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
         conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
         body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
@@ -113,7 +113,7 @@ class Items(Resource):
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
-        """Carries out several operations in one round trip: reads see what was there before, writes are made together after them."""
+        """Run operations in one round trip: reads see the state before, writes are applied together after them."""
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemBatchResults, call)).results

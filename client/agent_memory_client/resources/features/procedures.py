@@ -1,4 +1,4 @@
-"""Procedures: what worked and when to use it, results of sessions, and what is known of tools; with tools for models."""
+"""Procedures, results of sessions, and statistics of tools; with tools for models."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _TOOLS_PATH = "/v1/tools/memory"
 
 
 class Procedures(Resource):
-    """Keeps procedures, finds them by a situation, and marks sessions that they are learned from."""
+    """Store procedures, search them by situation, and mark sessions to learn from."""
 
     async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Keeps what to do in a situation; the server gives it an id."""
+        """Store a procedure; the server gives it an id."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
 
     async def get(self, procedure_id: str) -> Procedure:
-        """A procedure. Raises MemoryNotFoundError."""
+        """Return a procedure. Raises MemoryNotFoundError."""
         return await self._read(Procedure, Call("GET", _procedure_path(procedure_id)))
 
     async def list(
@@ -56,7 +56,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ProcedureListResponse:
-        """A page of procedures, the newest first; what is named of user, agent and namespace must be theirs."""
+        """Return a page of procedures, newest first, of exactly the named user, agent and namespace."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ProcedureListResponse, Call("GET", _PATH, query(**names, state=state, limit=limit, offset=offset)))
 
@@ -70,7 +70,7 @@ class Procedures(Resource):
         limit: int = 5,
         result: ProcedureResult | None = "success",
     ) -> ProcedureSearchResponse:
-        """The procedures that fit a situation, the best first."""
+        """Return the procedures that fit a situation, best first."""
         request = checked(
             ProcedureSearchRequest,
             situation=situation,
@@ -83,27 +83,30 @@ class Procedures(Resource):
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Change the fields that the request sets; None clears `steps`, `text`, `tools` and `pitfalls`. Raises MemoryNotFoundError."""
+        """Change the fields that the request sets; None clears `steps`, `text`, `tools` and `pitfalls`.
+
+        Raises MemoryNotFoundError.
+        """
         changes = request if isinstance(request, UpdateProcedureRequest) else checked(UpdateProcedureRequest, **request)
         body = changes.model_dump(mode="json", exclude_unset=True)
         return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
-        """Deletes a procedure; one that does not exist is no error."""
+        """Delete a procedure; a missing one is no error."""
         return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
-        """Says whether a procedure helped; a repetition of the request counts once. Raises MemoryNotFoundError."""
+        """Record whether a procedure helped; a repeated request counts once. Raises MemoryNotFoundError."""
         body = as_body(checked(ProcedureFeedbackRequest, helped=helped, score=score, comment=comment))
         path = f"{_procedure_path(procedure_id)}/feedback"
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
 
     async def history(self, procedure_id: str) -> ProcedureHistory:
-        """The last changes of a procedure and the last feedback on it. Raises MemoryNotFoundError."""
+        """Return the last changes of a procedure and the last feedback. Raises MemoryNotFoundError."""
         return await self._read(ProcedureHistory, Call("GET", f"{_procedure_path(procedure_id)}/history"))
 
     async def undo(self, procedure_id: str) -> Procedure:
-        """Brings back what a procedure was before its last change. Raises MemoryNotFoundError."""
+        """Undo the last change of a procedure. Raises MemoryNotFoundError."""
         return await self._read(Procedure, Call("POST", f"{_procedure_path(procedure_id)}/undo", headers=idempotency_headers()))
 
     async def mark_result(
@@ -117,19 +120,19 @@ class Procedures(Resource):
         comment: str | None = None,
         agent_id: str | None = None,
     ) -> SessionResult:
-        """Marks how a session ended, so that a worker learns from it. Raises MemoryNotFoundError."""
+        """Mark how a session ended, so that a worker learns from it. Raises MemoryNotFoundError."""
         body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
         params = query(**self._scope(namespace, user_id))
         return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
-        """How a session ended and what was learned from it. Raises MemoryNotFoundError."""
+        """Return how a session ended and what was learned from it. Raises MemoryNotFoundError."""
         return await self._read(
             SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
         )
 
     async def count_tool_call(self, request: ToolCallRequest | Mapping[str, Any]) -> ToolMemory:
-        """Counts a call of a tool; what is known of it then."""
+        """Count a call of a tool, and return the tool's statistics."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(ToolMemory, Call("POST", _TOOLS_PATH, json=body, headers=idempotency_headers()))
@@ -144,7 +147,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """What is known of tools: arguments that worked, how often, how long, and what it cost."""
+        """Return statistics of tools: arguments that worked, counts, durations and costs."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, query(tool=tool, **names, limit=limit, offset=offset)))
 
@@ -153,7 +156,7 @@ _SEARCH, _SAVE = "search_procedures", "save_procedure"
 
 
 class ProcedureTools(ModelTools):
-    """Finds and keeps procedures for a model."""
+    """Search and store procedures for a model."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -176,7 +179,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The procedures that fit, or the one that was kept; both of the scope's user, agent and namespace."""
+        """Return matching procedures, or the stored one; both of the scope's user, agent and namespace."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

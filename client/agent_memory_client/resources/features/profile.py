@@ -1,4 +1,4 @@
-"""Profiles: what is stable and what is current about a user, in one call; and the tool by which a model reads it."""
+"""Profiles of users, and the tool by which a model reads one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Reads profiles, each of exactly one user in exactly one namespace (None: in none)."""
+    """Read profiles of exactly one user in exactly one namespace (None: in none)."""
 
     async def get(
         self,
@@ -30,35 +30,35 @@ class Profiles(Resource):
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """A user's profile: `static`, `dynamic`, `slots`, and with `q` the memories that fit it."""
+        """Return a user's profile: `static`, `dynamic`, `slots`, and with `q` the memories that fit it."""
         moment = None if as_of is None else as_of.isoformat()
         return await self._read(
             Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment, timezone=timezone))
         )
 
     async def moves(self, user_id: str, namespace: str | None = None, limit: int = 100) -> ProfileMoves:
-        """When memories came into the profile, became stable, fell back and went; the newest first."""
+        """Return when memories entered, moved within and left the profile, newest first."""
         return await self._read(ProfileMoves, Call("GET", f"{_PATH}/moves", query(**self._scope(namespace, user_id), limit=limit)))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Orders that the profile be made anew from the memories."""
+        """Order a rebuild of the profile from the memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
     async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
-        """The topics and slots that profiles of a namespace show."""
+        """Return the topics and slots that profiles of a namespace show."""
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
-        """Replaces the schema of a namespace, or (None) of the tenant."""
+        """Replace the schema of a namespace, or (None) of the tenant."""
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Forgets the schema of a namespace, or (None) of the tenant; none there is no error."""
+        """Delete the schema of a namespace, or (None) of the tenant; a missing one is no error."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 
 class ProfileTools(ModelTools):
-    """The tool by which a model learns who it speaks with."""
+    """The tool by which a model reads the user's profile."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -70,7 +70,6 @@ class ProfileTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The profile of the conversation's user."""
         if scope.user_id is None:
             return {"error": "nobody is named as the user of this conversation"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), q=values.get("query"))

@@ -1,4 +1,4 @@
-"""Timelines: what happened to a user and when; and the tool by which a model reads it."""
+"""Timelines of users, and the tool by which a model reads one."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Reads timelines, each of exactly one user in exactly one namespace (None: in none)."""
+    """Read timelines of exactly one user in exactly one namespace (None: in none)."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """A user's events in the order of their days; `which` narrows them to some days, a topic or an entity, and groups them."""
+        """Return a user's events by day; `which` limits them to days, a topic or an entity, and groups them."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Orders that the timeline be made anew from the memories."""
+        """Order a rebuild of the timeline from the memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
 
 class TimelineTools(ModelTools):
-    """The tool by which a model learns what happened when."""
+    """The tool by which a model reads the user's timeline."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -47,7 +47,6 @@ class TimelineTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The events of the conversation's user."""
         if scope.user_id is None:
             return {"error": "nobody is named as the user of this conversation"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), **values)
