@@ -120,6 +120,15 @@ def has_data(data_dir: Path) -> bool:
     return (data_dir / "appendonlydir").is_dir()
 
 
+def check_data_dir(folder: Path) -> None:
+    """Raise StartupError when a data directory exists and cannot be written, or cannot be made."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise StartupError(f"the data directory {folder} cannot be written")
+
+
 def _make_data_dir(data_dir: Path) -> Path:
     folder = data_dir.expanduser().absolute()
     try:

@@ -20,7 +20,7 @@ from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
 from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
-from agent_memory.foundation.storage.connection import connect, redis_errors, server_info
+from agent_memory.foundation.storage.connection import connect, redis_errors, server_info, shown_url
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate
 
@@ -115,10 +115,15 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, comma
     return [BucketRedis(node_url, clustered=True) for _, node_url in urls if node_url is not None]
 
 
-async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
-    """Whether a server has begun a store under these keys. Changes nothing, and makes no index."""
-    with redis_errors():
-        return bool(await client.exists(home.config))
+async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
+    """Return whether a server has begun a store under these keys. Changes nothing, and makes no index. Raises StartupError."""
+    (server,) = await locate_buckets(url, [home], shown=shown_url(url), command_timeout=command_timeout)
+    client = server.connect(pool_size=1, command_timeout=command_timeout)
+    try:
+        with redis_errors():
+            return bool(await client.exists(home.config))
+    finally:
+        await client.aclose()
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:

@@ -2,105 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
+from urllib.parse import parse_qs
 
 import httpx
 
 from agent_memory.foundation.core.errors import NotFound, StartupError
-from agent_memory.foundation.core.logs import configure_logging
-from agent_memory.foundation.core.settings import load_settings
-from agent_memory.interfaces.cli.store import existing_store
-from agent_memory.interfaces.cli.target import say_server, say_store, sentence, shown_server
-from agent_memory.interfaces.http.app import create_app
-from agent_memory.runtime import open_runtime
-from agent_memory_client.models import MEDIA_TYPE, MEMORY_TYPES_HEADER, MemoryTypeEnum
+from agent_memory.interfaces.cli.options import Target, announce, shown_server
+from agent_memory_client import MemoryClientConfig, MemoryClientError, MemoryNotFoundError, MemoryServerError, MemoryUnavailableError
+from agent_memory_client._wire.requests import Call, Method
+from agent_memory_client.transport import Transport
 
 _SECONDS = 60.0
-_TYPES = {MEMORY_TYPES_HEADER: MemoryTypeEnum.PROCEDURAL.value}
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryTarget:
-    """Which memories are meant: those of the server at `url`, else those of the configured Redis."""
-
-    url: str | None = None
-    api_key: str | None = None
 
 
 class Api:
-    """The REST API, wherever it runs. Its first answer is reported by `say`: before it, only the error is of interest."""
+    """The REST API, wherever it runs; `transport` and `config` make the client's resources."""
 
-    def __init__(self, client: httpx.AsyncClient, shown: str, say: Callable[[], None]) -> None:
-        self._client = client
-        self._shown = shown
-        self._say: Callable[[], None] | None = say
+    def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], shown: str) -> None:
+        self.config = config
+        self.transport = transport
+        self._answered: tuple[Literal["server", "store"], str] | None = (kind, shown)
 
-    async def call(
-        self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, *, lines: bytes | None = None
-    ) -> Any:
-        """The JSON of an answer. Parameters that are None are left out. Raises NotFound, and StartupError for every other refusal."""
-        sent: dict[str, Any] = {"json": body} if lines is None else {"content": lines, "headers": {"Content-Type": MEDIA_TYPE}}
+    async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
+        """Return the JSON of an answer. Leaves out parameters that are None. Raises NotFound, MemoryClientError."""
+        path, _, asked = path.partition("?")
+        given = {**parse_qs(asked, keep_blank_values=True), **{name: value for name, value in (query or {}).items() if value is not None}}
+        params = {name: value if isinstance(value, str | list) else json.dumps(value) for name, value in given.items()}
         try:
-            answer = await self._client.request(method, path, params=_without_none(query), **sent)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise StartupError(f"no server answers at {self._shown}: {error or type(error).__name__}") from error
-        return self._read_body(answer)
-
-    async def stream(self, method: str, path: str, query: Mapping[str, Any] | None = None) -> AsyncGenerator[bytes]:
-        """A long answer, piece by piece. Raises as `call`."""
+            answer = await self.transport.send(Call(cast("Method", method), path, params, body, idempotent=False))
+        except MemoryNotFoundError as error:
+            raise self.not_found(error) from error
         try:
-            async with self._client.stream(method, path, params=_without_none(query)) as answer:
-                if answer.status_code != 200:
-                    await answer.aread()
-                    self._read_body(answer)
-                self._say_once()
-                async for piece in answer.aiter_bytes():
-                    yield piece
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise StartupError(f"{self._shown} broke off: {error or type(error).__name__}") from error
+            content = answer.json()
+        except ValueError:
+            raise MemoryClientError(f"this is no memory server: status {answer.status_code}, no JSON") from None
+        self.announce()
+        return content
 
-    def _read_body(self, answer: httpx.Response) -> Any:
-        try:
-            body = answer.json()
-        except ValueError as error:
-            raise StartupError(f"{self._shown} is not a memory server: status {answer.status_code}, no JSON") from error
-        if answer.status_code == 404:
-            self._say_once()
-            raise NotFound(sentence(body))
-        if not answer.is_success:
-            hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code == 401 else ""
-            raise StartupError(f"{self._shown} refuses: {sentence(body)}{hint}")
-        self._say_once()
-        return body
+    def not_found(self, error: MemoryNotFoundError) -> NotFound:
+        """Return an error of ours; a 404 is an answer."""
+        self.announce()
+        return NotFound(str(error))
 
-    def _say_once(self) -> None:
-        if self._say is not None:
-            self._say()
-            self._say = None
-
-
-def _without_none(query: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return {name: value for name, value in (query or {}).items() if value is not None} or None
+    def announce(self) -> None:
+        """Say once what answered. Before the first answer only an error is of interest."""
+        if self._answered is not None:
+            announce(*self._answered)
+            self._answered = None
 
 
 @asynccontextmanager
-async def reach(target: MemoryTarget) -> AsyncGenerator[Api]:
-    """The API of a place. Who can read the settings and reach Redis needs no key: that is the operator. Raises StartupError."""
+async def reach(target: Target) -> AsyncGenerator[Api]:
+    """Open the API of a target. Who can read the settings and reach Redis needs no key: that is the operator.
+
+    Raises StartupError, or NotFound for a 404.
+    """
     if target.url is not None:
-        headers = {"X-API-Key": target.api_key, **_TYPES} if target.api_key else _TYPES
-        base, shown = target.url.rstrip("/"), shown_server(target.url)
-        try:
-            async with httpx.AsyncClient(base_url=base, headers=headers, timeout=_SECONDS, trust_env=False) as client:
-                yield Api(client, shown, lambda: say_server(shown))
-        except httpx.InvalidURL as error:
-            raise StartupError(f"--url {shown}: {error}") from error
+        key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
+        # A transport of our own, since that of httpx asks proxies that the environment names.
+        async with _open(target.url.rstrip("/"), key, httpx.AsyncHTTPTransport(), "server", shown_server(target.url)) as api:
+            yield api
         return
-    settings = load_settings(DISABLE_AUTH="true")
-    configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
-    async with existing_store(settings) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as runtime:
-        transport = httpx.ASGITransport(create_app(settings, runtime))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=_TYPES, timeout=None) as client:
-            yield Api(client, f"the store {store.shown}", lambda: say_store(store.shown))
+    # A server's libraries take a second to import: who asks a running one waits for the client alone.
+    from agent_memory.interfaces.cli.store import existing_store, settings_with
+    from agent_memory.interfaces.http.app import create_app
+    from agent_memory.runtime import open_runtime
+
+    settings = settings_with(None, target.data_dir, DISABLE_AUTH="true")
+    async with (
+        existing_store(settings) as store,
+        open_runtime(settings, store.url, data_dir=store.data_dir) as runtime,
+        _open("http://localhost", None, httpx.ASGITransport(create_app(settings, runtime)), "store", store.shown) as api,
+    ):
+        yield api
+
+
+@asynccontextmanager
+async def _open(
+    url: str, key: str | None, wire: httpx.AsyncBaseTransport, kind: Literal["server", "store"], shown: str
+) -> AsyncGenerator[Api]:
+    try:
+        config = MemoryClientConfig(base_url=url, timeout=_SECONDS, api_key=key, max_retries=0)
+        transport = Transport(config, wire)
+        api = Api(config, transport, kind, shown)
+        try:
+            yield api
+        except MemoryNotFoundError as error:
+            raise api.not_found(error) from error
+        finally:
+            await transport.close()
+    except MemoryClientError as error:
+        raise _failure(error, shown if kind == "server" else f"the store {shown}") from error
+
+
+def _failure(error: MemoryClientError, shown: str) -> StartupError:
+    if isinstance(error, MemoryServerError) and error.status_code is not None:
+        hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if error.status_code == 401 else ""
+        return StartupError(f"{shown} refuses: {error}{hint}")
+    if isinstance(error, MemoryUnavailableError):
+        return StartupError(f"no server answers at {shown}: {error}")
+    return StartupError(f"{shown}: {error}")

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
-
-import uvicorn
+from typing import TYPE_CHECKING, Literal
 
 from agent_memory.features.access.exposure import check_exposure, warn_of_exposure
 from agent_memory.foundation.core import garbage_collection
@@ -26,55 +22,52 @@ from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import watching
 from agent_memory.foundation.text.languages.preparation import compile_phrases
-from agent_memory.interfaces.cli.signals import Shutdown, run_until_stopped
-from agent_memory.interfaces.cli.sockets import listening, shown_address
 from agent_memory.interfaces.http.app import create_app, create_mcp_app
-from agent_memory.interfaces.http.draining import Draining, turn_away
-from agent_memory.interfaces.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
+from agent_memory.interfaces.http.serving.signals import Shutdown, run_until_stopped
+from agent_memory.interfaces.http.serving.sockets import listening, shown_address
+from agent_memory.interfaces.http.serving.uvicorn_server import HttpServer
 from agent_memory.runtime import Runtime, open_runtime
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.mcp.stdio import StdioServer
 
 log = logging.getLogger(__name__)
 
 # How much longer than its own bound a part may take to end before it is cut off.
 _MARGIN_SECONDS = 5.0
-# libuv takes one new connection per socket in each turn of the loop, and under load a turn takes milliseconds: callers would wait in the
-# kernel's queue, where nobody refuses them, and when that is full for seconds. So each socket is looked at under this many names.
-_ACCEPTS_PER_TURN = 32
-_EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
 def serve(overrides: dict[str, str]) -> None:
-    """API, worker and, without REDIS_URL, the embedded Redis; returns when they were stopped in order."""
+    """Run the API, a worker and, without REDIS_URL, the embedded Redis; return when they were stopped in order."""
     settings = _settings(overrides)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True))
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=True))
 
 
 def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
-    """Only the API, or with a worker in the same process."""
-    settings = _settings(overrides)
-    _require_redis(settings, "api")
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker))
+    """Run only the API, or with a worker in the same process."""
+    settings = _settings(overrides, "api")
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=with_worker))
 
 
 def worker(overrides: dict[str, str]) -> None:
-    """Only a worker."""
-    settings = _settings(overrides)
-    _require_redis(settings, "worker")
+    """Run only a worker."""
+    settings = _settings(overrides, "worker")
     # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
     os.nice(settings.worker.niceness)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True))
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, None, with_worker=True))
 
 
 def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
-    """Only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
-    settings = _settings(overrides)
-    if not with_worker:
-        _require_redis(settings, "mcp --task-backend docket")
-    run_until_stopped(lambda shutdown: _run_mcp(settings, shutdown, mode, with_worker=with_worker))
+    """Run only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
+    settings = _settings(overrides, None if with_worker else "mcp --task-backend docket")
+    if mode == "stdio":
+        run_until_stopped(lambda shutdown: _run_stdio(settings, shutdown, with_worker=with_worker))
+    else:
+        run_until_stopped(lambda shutdown: _run(settings, shutdown, mode, with_worker=with_worker))
 
 
 def redis(overrides: dict[str, str]) -> None:
-    """Only the embedded Redis, in the foreground."""
+    """Run only the embedded Redis, in the foreground."""
     settings = _settings(overrides)
 
     async def run(shutdown: Shutdown) -> None:
@@ -91,82 +84,75 @@ def redis(overrides: dict[str, str]) -> None:
     run_until_stopped(run)
 
 
-def _settings(overrides: dict[str, str]) -> Settings:
+def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
+    """Return the settings of a command. Raises StartupError for `shares_redis`, a command that needs REDIS_URL, without that."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
         if not variable.common:
             log.warning(variable.advice, extra={"setting": variable.name})
-    check_redis_url(settings)
+    if shares_redis is not None and settings.redis.url is None:
+        raise StartupError(
+            f"`agent-memory {shares_redis}` needs REDIS_URL (or --redis-url), a Redis that it shares with the other processes; "
+            "`agent-memory serve` runs everything with a Redis of its own"
+        )
     return settings
 
 
-def check_redis_url(settings: Settings) -> None:
-    """Raises StartupError when REDIS_URL is not the URL of a Redis."""
-    if settings.redis.url is None:
-        return
-    try:
-        parts = urlsplit(settings.redis.url.get_secret_value())
-        usable = (parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0) or (parts.scheme == "unix" and parts.path)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise StartupError("setting REDIS_URL: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://)")
+async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse", "streamable-http"] | None, *, with_worker: bool) -> None:
+    """Open what is asked for in order (port, Redis, runtime, parts), wait for the end, close in reverse.
 
-
-def _require_redis(settings: Settings, command: str) -> None:
-    if settings.redis.url is None:
-        raise StartupError(
-            f"`agent-memory {command}` needs REDIS_URL (or --redis-url), a Redis that it shares with the other processes; "
-            "`agent-memory serve` runs everything with a Redis of its own"
-        )
-
-
-async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool) -> None:
-    """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
+    `face` is what listens on a port: the API, or MCP alone by one of its modes.
+    """
+    place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
-        server = stack.enter_context(_bind(settings.server.host, settings.server.port)) if with_api else None
-        if server is not None:
-            check_exposure(settings, settings.server.host)
-        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
-        if server is not None:
-            server.mount(create_app(settings, runtime), settings)
-            lines = [*_api_lines(f"http://{server.address}", with_worker=with_worker), _end_line(settings)]
-            warn_of_exposure(settings, settings.server.host)
-        else:
-            lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time"]
-        lines[1:1] = _engines(runtime, redis_description)
-        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker)
-
-
-async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
-    """As `_run`, for MCP."""
-    async with AsyncExitStack() as stack:
-        server = None if mode == "stdio" else stack.enter_context(_bind(settings.mcp.host, settings.mcp.port))
-        if server is not None:
-            check_exposure(settings, settings.mcp.host)
-        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
-        engines = _engines(runtime, redis_description)
-        if mode == "stdio" or server is None:
-            from agent_memory.interfaces.mcp.stdio import StdioServer
-
-            # stdout is the protocol's.
-            print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
-            await _run_parts(
-                settings, runtime, shutdown, StdioServer(settings, runtime), [], with_worker=with_worker, name="mcp", may_end=True
-            )
+        listeners = stack.enter_context(listening(place.host, place.port)) if face else []
+        if face:
+            check_exposure(settings, place.host)
+        runtime, engines = await stack.enter_async_context(_open_store_and_runtime(settings))
+        if face is None:
+            lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time", *engines]
+            await _run_parts(settings, runtime, shutdown, None, lines, with_worker=with_worker)
             return
-        warn_of_exposure(settings, settings.mcp.host)
-        app = create_mcp_app(settings, runtime, mode)
-        server.mount(app, settings, on_stop=app.state.mcp.stop)
-        url = f"http://{server.address}/{'sse' if mode == 'sse' else 'mcp'}"
-        lines = [f"agent-memory listens on {url}" + _worker_hint(with_worker), *engines]
-        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker, name="mcp")
+        app = create_app(settings, runtime) if face == "api" else create_mcp_app(settings, runtime, face)
+        server = HttpServer(listeners, app, settings, None if face == "api" else app.state.mcp.stop)
+        warn_of_exposure(settings, place.host)
+        url = f"http://{shown_address(listeners, '127.0.0.1' if place.host in ('0.0.0.0', '::', '') else place.host)}"
+        path = {"api": "", "sse": "/sse"}.get(face, "/mcp")
+        hint = "" if with_worker else "   (without a worker: run `agent-memory worker` as well)"
+        lines = [f"agent-memory listens on {url}{path}{hint}", *engines, *(_api_lines(settings, url) if face == "api" else [])]
+        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker, name="mcp" if path else "api")
+
+
+def _api_lines(settings: Settings, url: str) -> list[str]:
+    """Return where to begin, how to stop, and what leaves this machine."""
+    models = settings.models
+    if models.use_openai_chat or models.use_openai_embeddings or models.rerank_base_url is not None:
+        leaves = "texts go to the model server"
+    else:
+        leaves = "nothing leaves this machine" if settings.redis.url is None else "no model server is asked"
+    said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+    return [
+        f"API:       {url}/docs",
+        f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
+        f"Stop:      Ctrl-C stops; the data stay; {leaves}",
+    ]
+
+
+async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: bool) -> None:
+    """As `_run`, for MCP over stdio."""
+    from agent_memory.interfaces.mcp.stdio import StdioServer
+
+    async with _open_store_and_runtime(settings) as (runtime, engines):
+        # stdout is the protocol's.
+        print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
+        server = StdioServer(settings, runtime)
+        await _run_parts(settings, runtime, shutdown, server, [], with_worker=with_worker, name="mcp", may_end=True)
 
 
 @asynccontextmanager
-async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
-    """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
+async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
+    """Open the runtime over REDIS_URL or a Redis of our own; the lines say which engines it uses."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -178,118 +164,14 @@ async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Ru
         else:
             url = settings.redis.url.get_secret_value()
         runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=data_dir))
-        yield runtime, redis_description or runtime.redis_description
-
-
-# ----------------------------------------------------------------------------------------------------------------------- HTTP
-
-
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn that leaves the signals to us and says when it answers requests."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.answers = asyncio.Event()
-        self.listeners: list[socket.socket] = []
-        """Names of the listening sockets that stay open until all connections in their queues have an answer."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.answers.set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(turn_away(self.listeners))
-            await super().shutdown(sockets=sockets)
-
-
-class _HttpServer:
-    """The sockets that were taken at the start, and the uvicorn that gets them."""
-
-    def __init__(self, listeners: list[socket.socket], address: str) -> None:
-        self._listeners = listeners
-        self.address = address
-        self._uvicorn: _Uvicorn | None = None
-        self._draining: Draining | None = None
-        self._on_stop: Callable[[], None] = lambda: None
-
-    def mount(self, app: Callable[..., Any], settings: Settings, *, on_stop: Callable[[], None] | None = None) -> None:
-        """Sets the application that `run` serves, and what ends its requests that have no end of their own."""
-        self._on_stop = on_stop or self._on_stop
-        self._draining = Draining(app)
-        config = uvicorn.Config(
-            self._draining,
-            loop="none",
-            http=http_protocol(settings),
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,  # it would tell queries; our own line is written by the outermost middleware
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=settings.server.shutdown_grace_seconds,
-        )
-        self._uvicorn = _Uvicorn(config)
-
-    async def run(self) -> None:
-        """Serves until `stop`."""
-        assert self._uvicorn is not None
-        # uvicorn closes them when it is told to stop; the address ends with the last name of each.
-        self._uvicorn.listeners = [listener.dup() for listener in self._listeners]
-        names = [name for listener in self._listeners for name in (listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
-        await self._uvicorn.serve(sockets=names)
-
-    async def started(self) -> None:
-        """Returns once requests are answered."""
-        assert self._uvicorn is not None
-        await self._uvicorn.answers.wait()
-
-    def drain(self) -> bool:
-        """From now on each answer is the last on its connection, and readiness says that we stop; what comes is answered all the same."""
-        if self._draining is not None:
-            self._draining.begin()
-        return True
-
-    def stop(self) -> None:
-        """Stops accepting; `run` returns when the requests that run have been answered, or after the grace time."""
-        self.drain()
-        if self._uvicorn is not None:
-            self._uvicorn.should_exit = True
-            self._on_stop()
-
-
-@contextmanager
-def _bind(host: str, port: int) -> Generator[_HttpServer, None, None]:
-    with listening(host, port) as listeners:
-        shown = "127.0.0.1" if host in _EVERY_ADDRESS else host
-        yield _HttpServer(listeners, shown_address(listeners, shown))
-
-
-# ---------------------------------------------------------------------------------------------------------------------- parts
-
-
-class _HttpApp(Protocol):
-    """What answers requests."""
-
-    async def run(self) -> None: ...
-
-    async def started(self) -> None: ...
-
-    def drain(self) -> bool: ...
-
-    def stop(self) -> None: ...
+        yield runtime, [f"Redis:     {redis_description or runtime.redis_description}", f"Models:    {runtime.models_description}"]
 
 
 async def _run_parts(
     settings: Settings,
     runtime: Runtime,
     shutdown: Shutdown,
-    server: _HttpApp | None,
+    server: HttpServer | StdioServer | None,
     lines: Sequence[str],
     *,
     with_worker: bool,
@@ -349,32 +231,3 @@ async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
     if unfinished:
         part.cancel()
         await asyncio.wait({part}, timeout=_MARGIN_SECONDS)
-
-
-def _engines(runtime: Runtime, redis_description: str) -> list[str]:
-    return [f"Redis:     {redis_description}", f"Models:    {runtime.models_description}"]
-
-
-def _end_line(settings: Settings) -> str:
-    """How to stop, and what leaves this machine."""
-    models = settings.models
-    servers = (models.use_openai_chat, models.use_openai_embeddings, models.rerank_base_url is not None)
-    if any(servers):
-        leaves = "texts go to the model server"
-    else:
-        leaves = "nothing leaves this machine" if settings.redis.url is None else "no model server is asked"
-    return f"Stop:      Ctrl-C stops; the data stay; {leaves}"
-
-
-def _worker_hint(with_worker: bool) -> str:
-    return "" if with_worker else "   (without a worker: run `agent-memory worker` as well)"
-
-
-def _api_lines(url: str, *, with_worker: bool) -> list[str]:
-    """What is said on stdout when the API answers."""
-    said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
-    return [
-        f"agent-memory listens on {url}" + _worker_hint(with_worker),
-        f"API:       {url}/docs",
-        f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
-    ]

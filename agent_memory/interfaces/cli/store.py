@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import configure_logging
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.embedded.server import embedded_redis, has_data
-from agent_memory.foundation.storage.cluster import locate_buckets, store_begun
+from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.interfaces.cli.run import check_redis_url
-from agent_memory.interfaces.cli.target import server_here
+from agent_memory.interfaces.cli.options import named_server, server_here, shown_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,59 +30,54 @@ class Store:
     data_dir: Path | None = None
 
 
-def settings_with(redis_url: str | None, data_dir: str | Path | None) -> Settings:
-    """The settings, with the store that the command line names: REDIS_URL does not come before a data directory that was named."""
-    settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir)
+def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
+    """Return the settings with the store that the command line names: a data directory comes before REDIS_URL.
+
+    Logs only warnings from here on: a command says what was asked for, not what a start has to say.
+    """
+    settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
+    configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:
         settings = settings.model_copy(update={"redis": settings.redis.model_copy(update={"url": None})})
     return settings
 
 
+def check_store_meant(command: str, options: str, named: bool) -> None:
+    """Raise StartupError when the environment names a server and `options` no store: no server does `command` for others."""
+    if (server := named_server()) is not None and not named:
+        raise StartupError(
+            f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
+            f"say with {options} which store is meant"
+        )
+
+
 @asynccontextmanager
 async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
-    """Opens the store of the settings; `must_rest`: a server that uses it must be stopped first, not asked instead.
+    """Open the store of the settings; `must_rest`: a server that uses it must be stopped first, not asked instead.
 
     Raises StartupError in one line when there is none; with `begun` also for a Redis that no server has used under this KEY_PREFIX.
     """
-    check_redis_url(settings)
     options = settings.redis
     if options.url is not None:
-        yield await _looked_at(settings, options.url.get_secret_value(), None, begun)
+        yield await _look_at(settings, options.url.get_secret_value(), None, begun)
         return
     folder = options.data_dir.expanduser().absolute()
     if not has_data(folder):
         raise StartupError(f"there is no store in {folder}: name a server (--url, AGENT_MEMORY_URL) or a store (REDIS_URL, DATA_DIR)")
-    async with _start_embedded(settings, must_rest) as url:
-        yield replace(await _looked_at(settings, url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
-
-
-@asynccontextmanager
-async def _start_embedded(settings: Settings, must_rest: bool) -> AsyncGenerator[str]:
     async with AsyncExitStack() as stack:
         try:
-            engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
+            engine = await stack.enter_async_context(embedded_redis(folder, port=options.embedded_port))
         except StartupError as error:
             if "in use" not in error.message:
                 raise
-            hint = "stop it first" if must_rest else f"ask that one: --url {server_here(settings)}"
+            hint = "stop it first" if must_rest else f"ask that one: --url {server_here()}"
             raise StartupError(f"{error.message}; {hint}") from error
-        yield engine.url
+        yield replace(await _look_at(settings, engine.url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
 
 
-async def _looked_at(settings: Settings, url: str, shown: str | None, must_be_begun: bool) -> Store:
+async def _look_at(settings: Settings, url: str, shown: str | None, must_be_begun: bool) -> Store:
     home, name = Keys(settings.redis.key_prefix), shown or shown_url(url)
-    begun = await is_begun(settings, url)
+    begun = await is_begun(url, home, command_timeout=settings.redis.command_timeout_seconds)
     if must_be_begun and not begun:
         raise StartupError(f"no server has used the store {name} with KEY_PREFIX {home.prefix}: check REDIS_URL, DATA_DIR and KEY_PREFIX")
     return Store(url, f"{name}, keys {home.prefix}:" + ("" if begun else " (no server has used it yet)"), begun)
-
-
-async def is_begun(settings: Settings, url: str) -> bool:
-    """Whether a server has used the store in a Redis. Raises StartupError when that cannot be reached."""
-    home, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-    (server,) = await locate_buckets(url, [home], shown=shown_url(url), command_timeout=timeout)
-    client = server.connect(pool_size=1, command_timeout=timeout)
-    try:
-        return await store_begun(client, home)
-    finally:
-        await client.aclose()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.interfaces.cli.target import say_server
+from agent_memory.interfaces.cli.options import announce
 
 _LISTENS = "agent-memory listens on "
 _END_SECONDS = 30.0
@@ -26,7 +26,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
     Raises StartupError when it does not start.
     """
     if url is not None:
-        say_server(url)
+        announce("server", url)
         yield url
         return
     with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
@@ -52,7 +52,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         )
         try:
             own = _announced(process)
-            say_server(own)
+            announce("server", own)
             yield own
         except StartupError as error:
             if process.poll() is not None:  # then this is why it does not answer

@@ -322,7 +322,7 @@ async def test_a_call_shows_the_key_that_a_server_wants(guarded: Guarded, monkey
 
         with pytest.raises(StartupError, match="AGENT_MEMORY_API_KEY"):
             await run("top")
-        listed = json.loads(await run("top", "--api-key", key))["operations"]
+        listed = json.loads(await run("top", "--api-key", key, "--json"))["operations"]
         assert {(one["kind"], one["memory_id"]) for one in listed} == {("memory", "m-cli"), ("follow", "m-cli")}
         monkeypatch.setenv("AGENT_MEMORY_API_KEY", key)
         assert json.loads(await run("call", "get", f"/v1/operations/{listed[0]['id']}"))["id"] == listed[0]["id"]

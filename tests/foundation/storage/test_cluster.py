@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 from redis.crc import key_slot
+from typer.testing import CliRunner
 
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
@@ -19,7 +20,7 @@ from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.cluster import ensure_buckets
 from agent_memory.foundation.storage.keyspace import Keys, bucket_of
-from agent_memory.interfaces.cli.commands import rebuild_index, tokens
+from agent_memory.interfaces.cli.app import app
 from agent_memory.runtime import open_runtime
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from tests.support.cluster import SLOTS, Cluster, redis_cluster
@@ -162,15 +163,14 @@ async def test_tools_are_asked_in_the_bucket_of_their_caller(clustered: Clustere
     assert found["memories"][0]["id"] == f"{tenant} 0"
 
 
-async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("REDIS_URL", clustered.cluster.urls[2]), ("REDIS_BUCKETS", str(BUCKETS)), ("AUTH_MODE", "token")):
         monkeypatch.setenv(name, value)
-    await asyncio.to_thread(tokens.listing, tokens.TokenTarget(None), "json")
-    assert {key["tenant"] for key in json.loads(capsys.readouterr().out)} == set(chosen())
+    listed = await asyncio.to_thread(CliRunner().invoke, app, ["token", "list", "--json"])
+    assert {key["tenant"] for key in json.loads(listed.stdout)} == set(chosen())
     for name in ("MODEL_PROVIDER", "EMBEDDING_PROVIDER"):
         monkeypatch.setenv(name, "local")
-    await asyncio.to_thread(lambda: rebuild_index.rebuild(None, None, embed=False, form="json"))
-    built = json.loads(capsys.readouterr().out)
+    built = json.loads((await asyncio.to_thread(CliRunner().invoke, app, ["rebuild", "--json"])).stdout)
     assert built["memories"] == built["vectors"] == len(chosen()) * len(FACTS)
     await clustered.check(chosen()[0])
 

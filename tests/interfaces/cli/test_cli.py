@@ -49,6 +49,11 @@ def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
         assert part in lines[0]
 
 
+def unwrapped(result: subprocess.CompletedProcess[str]) -> str:
+    """What was printed, in one line: lines are wrapped at 100 columns."""
+    return " ".join(result.stdout.split())
+
+
 def test_help_names_every_command() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
@@ -228,7 +233,7 @@ def test_doctor_says_how_large_a_request_may_be_and_from_where_that_is_known(
     finally:
         server.stop()
     assert result.returncode == 0, result.stdout + result.stderr
-    assert re.search(shown, result.stdout), result.stdout
+    assert re.search(shown, unwrapped(result)), result.stdout
 
 
 def test_doctor_says_what_workers_learned_of_the_context(tmp_path: Path, redis_url: str) -> None:

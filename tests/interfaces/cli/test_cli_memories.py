@@ -16,7 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.errors import NotFound, StartupError
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.interfaces.cli.app import app
@@ -142,11 +142,11 @@ async def test_memories_are_deleted_after_a_question(server: Server) -> None:
 
 
 async def test_a_session_is_deleted(server: Server) -> None:
-    assert (await server.run("delete session 's 1' -u ben -f")).exit_code == 3
+    assert isinstance((await server.run("delete session 's 1' -u ben -f")).exception, NotFound)
     assert (await server.run("delete session 's 1' -u ada -f")).exit_code == 0
     again = await server.run("delete session 's 1' -f")
-    assert again.exit_code == 3
-    assert "not found" in again.stderr
+    assert isinstance(again.exception, NotFound)
+    assert "not found" in again.exception.message
 
 
 async def test_old_tasks_are_ordered(server: Server) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic_settings import SettingsError
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import without_secrets
 from agent_memory.foundation.core.settings.auth import AuthSettings
 from agent_memory.foundation.core.settings.base import Group, variables_of
 from agent_memory.foundation.core.settings.compat import CompatSettings
@@ -41,6 +42,7 @@ __all__ = [
     "WorkerSettings",
     "WorkingMemorySettings",
     "load_settings",
+    "settings_in_force",
     "variables",
 ]
 
@@ -115,5 +117,23 @@ def load_settings(**overrides: Any) -> Settings:
         raise StartupError(f"setting {named[0] if named else '?'}: must be JSON") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        name = next((str(part) for part in first["loc"] if str(part) in fields_by_variable), str(first["loc"][0]) if first["loc"] else "?")
+        place = [str(part) for part in first["loc"]] or ["?"]
+        # What was read from the environment is named by its variable, an override by its field.
+        fields = {field: name for name, (group, field) in fields_by_variable.items() if GROUPS[group].__name__ == error.title}
+        name = next((part for part in place if part in fields_by_variable), fields.get(place[0], place[0]))
         raise StartupError(f"setting {name.upper()}: {first['msg']}") from error
+
+
+def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
+    """Return what settings say, without secrets, by variable, and whether that is no default. Leaves defaults out unless `defaults`."""
+    first: dict[tuple[str, str], str] = {}
+    for variable, place in variables().items():
+        first.setdefault(place, variable)
+    shown: dict[str, tuple[str, bool]] = {}
+    for (group, field), variable in first.items():
+        value: object = getattr(getattr(settings, group), field)
+        is_set = value != GROUPS[group].model_fields[field].default
+        if is_set or defaults:
+            text = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
+            shown[variable] = (text, is_set)
+    return shown

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import SecretStr, field_validator
+from pydantic_core import PydanticCustomError
 
 from agent_memory.foundation.core.settings.base import Group, internal, setting
 
@@ -32,3 +34,18 @@ class RedisSettings(Group):
     pool_size: int = internal(128, "REDIS_POOL_SIZE", ge=4)
     command_timeout_seconds: float = internal(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)
     embedded_port: int = internal(0, "EMBEDDED_REDIS_PORT", ge=0, le=65535)
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: SecretStr | None) -> SecretStr | None:
+        """Refuse what is not the URL of a Redis, without showing it: it may hold a password."""
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url.get_secret_value())
+            usable = (parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0) or (parts.scheme == "unix" and parts.path)
+        except ValueError:
+            usable = False
+        if not usable:
+            raise PydanticCustomError("redis_url", "must look like redis://[user:password@]host:6379/0 (or rediss://, unix://)")
+        return url

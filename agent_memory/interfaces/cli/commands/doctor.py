@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-from pydantic import BaseModel, SecretStr
+from typing import Any
 
 from agent_memory.features.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
-from agent_memory.foundation.core.logs import without_secrets
-from agent_memory.foundation.core.settings import Settings, load_settings, variables
+from agent_memory.foundation.core.settings import Settings, load_settings, settings_in_force
 from agent_memory.foundation.core.settings.renamed import unread_variables
 from agent_memory.foundation.embedded.engine import INSTALL_HINT, examine_engines
-from agent_memory.foundation.embedded.server import running_redis
+from agent_memory.foundation.embedded.server import check_data_dir, running_redis
 from agent_memory.foundation.llm.local.weights import LATIN_ONLY, PACKAGES, find_package
 from agent_memory.foundation.llm.model_context import ModelContext
+from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.context_limits import learned_at
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import ACCEPT, Problem, inspect_stores
-from agent_memory.interfaces.cli.run import check_redis_url
-from agent_memory.interfaces.cli.sockets import listening
-from agent_memory.interfaces.cli.store import is_begun
+from agent_memory.interfaces.cli.decorators import Answer
+from agent_memory.interfaces.http.serving.sockets import listening
 from agent_memory.runtime import open_runtime
 
 _SOURCES = {
@@ -38,54 +35,35 @@ _SOURCES = {
 _LEAST_ROOM = 512
 
 
-def doctor(overrides: dict[str, str], *, everything: bool = False) -> list[str]:
-    """Print the findings, then the settings; return what would stop `serve`.
+def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
+    """Return the findings, then the settings; exit code 1 if something would stop `serve`.
 
     Without `everything` only settings that were set are shown, and of engines the one that is used.
     """
     settings = load_settings(**overrides)
-    problems: list[str] = []
-    print("Findings")
-    _check(problems, "port", lambda: _port(settings))
-    _check(problems, "models", lambda: _models(settings))
+    checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
-        _check(problems, "context", lambda: asyncio.run(_context(settings)))
-    _check(problems, "redis", lambda: asyncio.run(_redis(settings, everything=everything)))
-    print("\n" + ("\n".join(f"would stop serve: {problem}" for problem in problems) or "serve would start"))
-    _not_read()
-    _settings_in_force(settings, everything=everything)
-    return problems
+        checks["context"] = lambda: asyncio.run(_context(settings))
+    engines: list[str] = []
+    checks["redis"] = lambda: asyncio.run(_redis(settings, engines, everything=everything))
+    findings = [_finding(name, check) for name, check in checks.items()]
+    problems = [finding["said"] for finding in findings if not finding["ok"]]
+    lines = ["Findings", *(f"  {each['check']:8}{'ok ' if each['ok'] else 'BAD'}  {each['said']}" for each in findings), *engines]
+    lines += ["", *([f"would stop serve: {problem}" for problem in problems] or ["serve would start"])]
+    unread = [variable.advice + " (it may be there for another program)" * variable.common for variable in unread_variables(Path(".env"))]
+    lines += ["", "Set, but not read", *(f"  {advice}" for advice in unread)] if unread else []
+    shown = settings_in_force(settings, defaults=everything)
+    lines += ["", "Settings" if everything else "Settings that were set (`agent-memory doctor --all` shows all)"]
+    lines += [f"  {variable:42}{value}{'   (set)' if is_set else ''}" for variable, (value, is_set) in shown.items()]
+    said = {"findings": findings, "not_read": unread, "settings": {variable: value for variable, (value, _) in shown.items()}}
+    return Answer(said, lines, 1 if problems else 0)
 
 
-def _check(problems: list[str], name: str, look: Callable[[], str]) -> None:
+def _finding(name: str, check: Callable[[], str]) -> dict[str, Any]:
     try:
-        print(f"  {name:8}ok   {look()}")
+        return {"check": name, "ok": True, "said": check()}
     except AgentMemoryError as error:
-        problems.append(error.message)
-        print(f"  {name:8}BAD  {error.message}")
-
-
-def _settings_in_force(settings: Settings, *, everything: bool) -> None:
-    print("\nSettings" if everything else "\nSettings that were set (`agent-memory doctor --all` shows all)")
-    first: dict[tuple[str, str], str] = {}
-    for variable, setting in variables().items():
-        first.setdefault(setting, variable)
-    for (group, field), variable in first.items():
-        part: BaseModel = getattr(settings, group)
-        value: object = getattr(part, field)
-        default: object = type(part).model_fields[field].default
-        if value == default and not everything:
-            continue
-        shown = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
-        print(f"  {variable:42}{shown}{'' if value == default else '   (set)'}")
-
-
-def _not_read() -> None:
-    unread = unread_variables(Path(".env"))
-    if unread:
-        print("\nSet, but not read")
-    for variable in unread:
-        print(f"  {variable.advice}{' (it may be there for another program)' if variable.common else ''}")
+        return {"check": name, "ok": False, "said": error.message}
 
 
 def _port(settings: Settings) -> str:
@@ -108,7 +86,7 @@ def _models(settings: Settings) -> str:
 async def _context(settings: Settings) -> str:
     """How large a request the generation model takes, and from where that is known. The server is asked; workers' findings are in Redis."""
     # The SDK costs most of a second, which nobody without a model server need wait for.
-    from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server  # noqa: PLC0415
+    from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 
     chat = await OpenAIChat.open(settings, server=chat_server(settings))
     try:
@@ -138,11 +116,10 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
         context.take_over(learned.tokens, learned.seconds)
 
 
-async def _redis(settings: Settings, *, everything: bool) -> str:
+async def _redis(settings: Settings, engines: list[str], *, everything: bool) -> str:
     if settings.redis.url is not None:
-        check_redis_url(settings)
         url = settings.redis.url.get_secret_value()
-        begun = await is_begun(settings, url)
+        begun = await is_begun(url, Keys(settings.redis.key_prefix), command_timeout=settings.redis.command_timeout_seconds)
         async with open_runtime(settings, url, begin=begun) as runtime:
             _refuse(list((await runtime.ready()).problems) if begun else [])
             return runtime.redis_description + ("" if begun else f", without a store of KEY_PREFIX {runtime.keys.prefix} yet")
@@ -150,23 +127,14 @@ async def _redis(settings: Settings, *, everything: bool) -> str:
         reports = await examine_engines(Path(folder), all_of_them=True)
     usable = next((report for report in reports if report.problem is None), None)
     # Of several engines one is enough: what others lack matters only where none works.
-    for report in reports if everything or usable is None else ():
-        print(f"          - {report.name}: {report.problem or 'works'}")
+    if everything or usable is None:
+        engines += [f"          - {report.name}: {report.problem or 'works'}" for report in reports]
     if usable is None:
         raise StartupError(f"no Redis with the query engine was found; {INSTALL_HINT}")
     folder = settings.redis.data_dir.expanduser().absolute()
-    _check_data_dir(folder)
+    check_data_dir(folder)
     await _check_store(settings, folder)
     return f"embedded, {usable.name}, data in {settings.redis.data_dir}"
-
-
-def _check_data_dir(folder: Path) -> None:
-    """Raises StartupError when the data directory exists and cannot be written, or cannot be made."""
-    existing = folder
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise StartupError(f"the data directory {folder} cannot be written")
 
 
 async def _check_store(settings: Settings, folder: Path) -> None:

@@ -1,167 +1,297 @@
-"""`agent-memory search`, `delete`, `call` and `schedule-task`: single requests to a running server, or to the configured Redis."""
+"""The commands that ask the REST API of a server or a store once or twice: search, prompt, show, top, forget, erase, delete, call."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
 
 from agent_memory.foundation.core.errors import NotFound
-from agent_memory.interfaces.cli.api_client import Api, MemoryTarget, reach
-from agent_memory.interfaces.cli.confirmation import ask
+from agent_memory.interfaces.cli.decorators import Answer, asks
+from agent_memory.interfaces.cli.options import NOT_FOUND, USAGE, Agent, DryRun, Force, Namespace, Owner, Session, User, ask, say
 
-OK, USAGE, NOT_FOUND = 0, 2, 3
+if TYPE_CHECKING:
+    from agent_memory.interfaces.cli.api_client import Api
+
+_MEMORIES, _SESSIONS, _FORGET = "/v1/long-term-memory", "/v1/working-memory", "/v1/memory/forget"
 _PAGE = 100
+_Mode = Literal["semantic", "keyword", "hybrid"]
+# Tasks of the archived server that can be ordered: the path, and the arguments.
+_TASKS = {
+    "compact_long_term_memories": (f"{_MEMORIES}/compact", "namespace user_id"),
+    "forget_long_term_memories": (f"{_MEMORIES}/forget", "policy namespace user_id session_id limit dry_run pinned_ids"),
+    "refresh_summary_view": ("/v1/summary-views/{view_id}/run", "view_id task_id"),
+    "refresh_summary_views": ("/v1/summary-views/{view_id}/run", ""),
+}
+_BODY_ARGUMENTS = ("policy", "pinned_ids", "task_id")
+
+delete = typer.Typer(no_args_is_help=True, help="Delete memories or a session.", rich_markup_mode=None)
 
 
-def answer_of(target: MemoryTarget, method: str, path: str, body: Any = None) -> Any:
-    """The JSON of one request. Raises NotFound, and StartupError for every other refusal."""
-
-    async def run() -> Any:
-        async with reach(target) as api:
-            return await api.call(method, path, body=body)
-
-    return asyncio.run(run())
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (search, prompt, show, top, forget, erase, call, schedule_task):
+        app.command()(command)
+    app.add_typer(delete, name="delete")
 
 
-def search(target: MemoryTarget, body: dict[str, Any], form: str) -> None:
-    """Prints what a search finds."""
-    answer = answer_of(target, "POST", "/v1/long-term-memory/search", body)
-    if form == "json":
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-        return
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def _filters(**values: str | None) -> dict[str, Any]:
+    return {name: {"eq": value} for name, value in _given(**values).items()}
+
+
+def _path(start: str, name: str) -> str:
+    return f"{start}/{quote(name, safe='')}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@asks
+async def search(
+    api: Api,
+    query: Annotated[str, typer.Argument(help="what to look for; without it the newest are listed")] = "",
+    namespace: Namespace = None,
+    session_id: Session = None,
+    user_id: User = None,
+    topics: Annotated[str | None, typer.Option("--topics", "-t", metavar="A,B", help="any of these topics")] = None,
+    entities: Annotated[str | None, typer.Option("--entities", "-e", metavar="A,B", help="any of these entities")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="most memories")] = 10,
+    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="memories to skip")] = 0,
+    search_mode: Annotated[_Mode | None, typer.Option(help="by meaning, by words or by both (as the server does)")] = None,
+    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning")] = None,
+    text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="scorer of words, BM25STD for one")] = None,
+    distance_threshold: Annotated[float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="cosine distance, 0 to 2")] = None,
+) -> Answer:
+    """Search long-term memory."""
+    options = {"search_mode": search_mode, "hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer}
+    body = _filters(namespace=namespace, session_id=session_id, user_id=user_id)
+    body |= {"text": query, "limit": limit, "offset": offset, **_given(**options, distance_threshold=distance_threshold)}
+    for name, values in (("topics", topics), ("entities", entities)):
+        if words := [word.strip() for word in (values or "").split(",") if word.strip()]:
+            body[name] = {"any": words}
+    answer = await api.call("POST", f"{_MEMORIES}/search", body=body)
+    lines: list[str] = []
     for hit in answer["memories"]:
         score = "" if hit["score"] is None else f"  {hit['score']:.3f}"
         about = " ".join(f"{name}={hit[name]}" for name in ("namespace", "user_id", "session_id") if hit[name])
-        typer.echo(f"{hit['id']}{score}  {hit['created_at'][:10]} {hit['memory_type']}  {about}".rstrip())
-        typer.echo("    " + " ".join(hit["text"].split()))
-    shown = len(answer["memories"])
+        lines.append(f"{hit['id']}{score}  {hit['created_at'][:10]} {hit['memory_type']}  {about}".rstrip())
+        lines.append("    " + _one_line(hit["text"]))
     more = "" if answer["next_offset"] is None else f"; more with --offset {answer['next_offset']}"
-    typer.echo(f"{shown} of {answer['total']}{more}" if shown else "nothing found")
+    return Answer(answer, [*lines, f"{len(answer['memories'])} of {answer['total']}{more}" if lines else "nothing found"])
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionSelection:
-    """Which memories are to be deleted: those named, and with `blank` those without a text; all within a namespace and user, if given."""
-
-    ids: Sequence[str]
-    blank: bool
-    namespace: str | None
-    user_id: str | None
-
-
-def delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
-    """Deletes memories after asking; returns the exit code: 3 when one that was named is not there."""
-    return asyncio.run(_delete_memories(target, selection, dry_run=dry_run, force=force))
-
-
-async def _delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
-    async with reach(target) as api:
-        texts: dict[str, str] = {}
-        missing: list[str] = []
-        for name in dict.fromkeys(selection.ids):
-            memory = await _memory(api, name, selection)
-            if memory is None:
-                missing.append(name)
-            else:
-                texts[name] = memory["text"]
-        if selection.blank:
-            async for memory in _all(api, selection):
-                if not memory["text"].strip():
-                    texts[memory["id"]] = ""
-        for name, text in texts.items():
-            typer.echo(f"{name}  {' '.join(text.split())[:80]}")
-        for name in missing:
-            typer.echo(f"there is no memory {name}", err=True)
-        if texts and dry_run:
-            typer.echo(f"{len(texts)} would be deleted")
-        elif texts:
-            ask(f"Delete {len(texts)} memories for good?", force=force)
-            deleted = 0
-            names = list(texts)
-            for start in range(0, len(names), _PAGE):
-                answer = await api.call("DELETE", "/v1/long-term-memory", {"memory_ids": names[start : start + _PAGE]})
-                deleted += int("".join(c for c in answer["status"] if c.isdigit()) or 0)
-            typer.echo(f"deleted {deleted} memories")
-        elif not missing:
-            typer.echo("nothing to delete")
-        return NOT_FOUND if missing else OK
+@asks
+async def prompt(
+    api: Api,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="what the user asks")],
+    namespace: Namespace = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="whose messages are shown")] = None,
+    user_id: User = None,
+    max_tokens: Annotated[int | None, typer.Option(min=64, help="of the whole prompt")] = None,
+) -> Any:
+    """Print the memory prompt for a question as JSON."""
+    body = {"query": query, "long_term_search": _filters(namespace=namespace, user_id=user_id) or True, **_given(max_tokens=max_tokens)}
+    if session_id:
+        body["session"] = _given(session_id=session_id, namespace=namespace, user_id=user_id)
+    return await api.call("POST", "/v1/memory/prompt", body=body)
 
 
-async def _memory(api: Api, name: str, selection: DeletionSelection) -> dict[str, Any] | None:
+@asks
+async def show(
+    api: Api,
+    name: Annotated[str, typer.Argument(metavar="ID", help="the id of a memory; with --session of a session")],
+    session: Annotated[bool, typer.Option("--session", help="show the session of that id")] = False,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
+) -> Any:
+    """Print a memory or a session as JSON. Exit code 3 if it is not there."""
+    scope = {"namespace": namespace, "user_id": user_id} if session else None
+    return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
+
+
+@asks
+async def top(api: Api) -> Answer:
+    """Print the background work that waits, runs or failed."""
+    work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
+    operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
+    lines = [f"{'work':12}{'waits':>8}{'dead':>8}{'oldest':>10}"]
+    lines += [f"{kind:12}{counts['pending']:>8}{counts['dead']:>8}{counts['oldest_seconds']:>8.0f} s" for kind, counts in work.items()]
+    lines += [f"{operation['id']}  {operation['kind']}  {operation['state']}" for operation in operations]
+    return Answer({"work": work, "operations": operations}, lines)
+
+
+@asks
+async def forget(
+    api: Api,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what is meant: 'I am allergic to peanuts', 'my address'")] = None,
+    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="exactly this; may be repeated")] = None,
+    user_id: User = None,
+    namespace: Namespace = None,
+    session_id: Session = None,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="bring back what went")] = None,
+) -> Answer:
+    """Forget what is named: facts, the messages they rest on, and the sentence in live sessions."""
+    if undo is not None:
+        answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
+        restored = answer["restored"]
+        newer = f"; {restored['kept_newer']} stay away, as something newer stands in their place" if restored["kept_newer"] else ""
+        return Answer(answer, [f"back: {restored['memories']} memories, {restored['messages']} messages of sessions{newer}"])
+    if (text is None) == (not memory_id):
+        raise typer.BadParameter("say what is to be forgotten: either TEXT or --id")
+    body = _given(text=text, ids=memory_id or None, user_id=user_id, namespace=namespace, session_id=session_id)
+    found = await api.call("POST", _FORGET, body=body | {"dry_run": True})
+    clear = any(match["clear"] for match in found["matches"])
+    lines = [line for match in found["matches"] if match["clear"] or found["ambiguous"] for line in _match_lines(match)]
+    if found["ambiguous"]:
+        return Answer(found, [*lines, "several things could be meant: say which, with --id"], USAGE)
+    if not clear:
+        return Answer(found, ["nothing of that is remembered"], NOT_FOUND)
+    if dry_run:
+        return Answer(found, lines)
+    say(*lines, err=True)
+    ask("Forget this?", force=yes, option="--yes")
+    done = await api.call("POST", _FORGET, body=body)
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(done["forgotten"].items()))
+    until = done["undo_until"]
+    undoing = [f"until {until[:16]}Z it comes back by: agent-memory forget --undo {done['receipt_id']}"] if until else []
+    return Answer(done, [f"forgotten: {counts}", *undoing])
+
+
+def _match_lines(match: Mapping[str, Any]) -> list[str]:
+    left = "" if match["left"] is None else f"; this stays: {match['left']}"
+    return [f"{match['kind'].replace('_', ' ')}  {match['id']}  {_one_line(match['text'])[:100]}", f"    {match['why']}{left}"]
+
+
+@asks
+async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Any:
+    """Delete everything of a user or an agent for good; there is no undo."""
+    where = f" in namespace {namespace}" if namespace else ""
+    ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
+    return await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
+
+
+@asks
+async def call(
+    api: Api,
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="with its query: '/v1/operations?state=dead'")],
+    data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="the body")] = None,
+) -> Any:
+    """Send a request to the REST API and print its answer as JSON."""
     try:
-        memory = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
-    except NotFound:
-        return None
-    mine = selection.namespace in (None, memory["namespace"]) and selection.user_id in (None, memory["user_id"])
-    return memory if mine else None
+        body = None if data is None else json.loads(data)
+    except ValueError as error:
+        raise typer.BadParameter(f"--data is not JSON: {error}") from None
+    return await api.call(method.upper(), path, body=body)
 
 
-async def _all(api: Api, selection: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
-    body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False}
-    for field, value in (("namespace", selection.namespace), ("user_id", selection.user_id)):
-        if value is not None:
-            body[field] = {"eq": value}
+@delete.command(name="memory")
+@asks
+async def delete_memory(
+    api: Api,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="ids of memories")] = None,
+    empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="those without a text")] = False,
+    namespace: Namespace = None,
+    user_id: User = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+) -> Answer:
+    """Delete memories for good. Exit code 3 if one that is named is not there."""
+    if not ids and not empty_text:
+        raise typer.BadParameter("name memories by their ids, or give --empty-text")
+    scope = _given(namespace=namespace, user_id=user_id)
+    found, missing = await _by_id(api, ids or (), scope)
+    found += await _without_text(api, scope) if empty_text else []
+    texts = {memory["id"]: _one_line(memory["text"])[:80] for memory in found}
+    lines = [f"{name}  {text}" for name, text in texts.items()]
+    say(*(f"there is no memory {name}" for name in missing), err=True)
+    code = NOT_FOUND if missing else 0
+    if not texts or dry_run:
+        lines.append(f"{len(texts)} would be deleted" if texts else "nothing to delete")
+        return Answer({"would_delete": list(texts), "missing": missing}, lines, code)
+    say(*lines, err=True)
+    ask(f"Delete {len(texts)} memories for good?", force=force)
+    deleted, names = 0, list(texts)
+    for start in range(0, len(names), _PAGE):
+        answer = await api.call("DELETE", _MEMORIES, {"memory_ids": names[start : start + _PAGE]})
+        deleted += int("".join(filter(str.isdigit, answer["status"])) or 0)
+    return Answer({"deleted": deleted, "missing": missing}, [f"deleted {deleted} memories"], code)
+
+
+async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the memories of a scope that are there, and the ids of the others."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in ids:
+        with contextlib.suppress(NotFound):
+            memory = await api.call("GET", _path(_MEMORIES, name))
+            found |= {name: memory} if scope.items() <= memory.items() else {}
+    return list(found.values()), [name for name in ids if name not in found]
+
+
+async def _without_text(api: Api, scope: Mapping[str, str]) -> list[dict[str, Any]]:
+    body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False, **_filters(**scope)}
+    found: list[dict[str, Any]] = []
     while body["offset"] is not None:
-        page = await api.call("POST", "/v1/long-term-memory/search", body=body)
-        for memory in page["memories"]:
-            yield memory
+        page = await api.call("POST", f"{_MEMORIES}/search", body=body)
+        found += [memory for memory in page["memories"] if not memory["text"].strip()]
         body["offset"] = page["next_offset"]
+    return found
 
 
-def delete_session(target: MemoryTarget, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
-    """Deletes a session after asking; returns the exit code: 3 when it is not there. What it made long-term memory of stays."""
-    return asyncio.run(_delete_session(target, session_id, {"namespace": namespace, "user_id": user_id}, force=force))
+@delete.command(name="session")
+@asks
+async def delete_session(
+    api: Api,
+    session_id: Annotated[str, typer.Argument(metavar="ID", help="the session's id")],
+    namespace: Namespace = None,
+    user_id: User = None,
+    force: Force = False,
+) -> Answer:
+    """Delete a session; its long-term memories stay. Exit code 3 if it is not there."""
+    path = _path(_SESSIONS, session_id)
+    session = await api.call("GET", path, {"namespace": namespace, "user_id": user_id})
+    owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
+    about = "".join(f"{name}={value}, " for name, value in owner.items() if value)
+    ask(f"Delete session {session_id} ({about}{len(session['messages'])} messages)?", force=force)
+    return Answer(await api.call("DELETE", path, owner), [f"deleted session {session_id}"])
 
 
-async def _delete_session(target: MemoryTarget, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
-    path = f"/v1/working-memory/{quote(session_id, safe='')}"
-    async with reach(target) as api:
-        try:
-            session = await api.call("GET", path, scope)
-        except NotFound as error:
-            typer.echo(error.message, err=True)
-            return NOT_FOUND
-        owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
-        about = " ".join(f"{name}={value}" for name, value in owner.items() if value)
-        ask(f"Delete session {session_id} ({about + ', ' if about else ''}{len(session['messages'])} messages)?", force=force)
-        await api.call("DELETE", path, owner)
-        typer.echo(f"deleted session {session_id}")
-        return OK
-
-
-def schedule(target: MemoryTarget, task: str, arguments: Sequence[str]) -> int:
-    """Orders what one of the archived server's tasks did, by its name; returns the exit code: 2 for a task that has nothing to order."""
-    options = dict(_argument(argument) for argument in arguments)
+@asks
+async def schedule_task(
+    api: Api,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
+    args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
+) -> Any:
+    """Order a compaction, forgetting or the refresh of summary views; workers do by themselves what is due."""
+    given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:
-        names = ", ".join(_TASKS)
-        typer.echo(f"there is no task {name} to order: workers do by themselves what is due; what can be ordered: {names}", err=True)
-        return USAGE
-    unknown = sorted(options.keys() - _TASKS[name])
-    if unknown:
-        typer.echo(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(_TASKS[name]))}", err=True)
-        return USAGE
-
-    async def run() -> Any:
-        async with reach(target) as api:
-            return await _order(api, name, options)
-
-    typer.echo(json.dumps(asyncio.run(run()), ensure_ascii=False))
-    return OK
-
-
-_TASKS: dict[str, set[str]] = {
-    "compact_long_term_memories": {"namespace", "user_id"},
-    "forget_long_term_memories": {"policy", "namespace", "user_id", "session_id", "limit", "dry_run", "pinned_ids"},
-    "refresh_summary_view": {"view_id", "task_id"},
-    "refresh_summary_views": set(),
-}
+        raise typer.BadParameter(f"there is no task {name} to order: workers do what is due; what can be ordered: {', '.join(_TASKS)}")
+    path, known = _TASKS[name]
+    if unknown := sorted(given.keys() - known.split()):
+        raise typer.BadParameter(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(known.split()))}")
+    if "view_id" in known and "view_id" not in given:
+        raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
+    views = [given.pop("view_id")] if "view_id" in known else []
+    body = {argument: given.pop(argument) for argument in _BODY_ARGUMENTS if argument in given}
+    if name == "refresh_summary_views":
+        views = [view["id"] for view in await api.call("GET", "/v1/summary-views")]
+    elif name == "forget_long_term_memories":
+        body = {"policy": {}, **body}
+    paths = [path.format(view_id=quote(view, safe="")) for view in views] if "{" in path else [path]
+    answers = [await api.call("POST", each, given, body) for each in paths]
+    return answers if name == "refresh_summary_views" else answers[0]
 
 
 def _argument(text: str) -> tuple[str, Any]:
@@ -172,20 +302,3 @@ def _argument(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-async def _order(api: Api, name: str, arguments: dict[str, Any]) -> Any:
-    if name == "compact_long_term_memories":
-        return await api.call("POST", "/v1/long-term-memory/compact", arguments)
-    if name == "forget_long_term_memories":
-        body = {key: arguments.pop(key) for key in ("policy", "pinned_ids") if key in arguments}
-        return await api.call("POST", "/v1/long-term-memory/forget", arguments, body={"policy": {}, **body})
-    if name == "refresh_summary_view":
-        if "view_id" not in arguments:
-            raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
-        return await _run_view(api, arguments["view_id"], arguments.get("task_id"))
-    return [await _run_view(api, view["id"], None) for view in await api.call("GET", "/v1/summary-views")]
-
-
-async def _run_view(api: Api, view_id: str, task_id: str | None) -> Any:
-    return await api.call("POST", f"/v1/summary-views/{quote(view_id, safe='')}/run", body={} if task_id is None else {"task_id": task_id})

@@ -2,106 +2,147 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TypeVar
-from urllib.parse import quote
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import httpx
 import typer
-from pydantic import BaseModel, ValidationError
 
-from agent_memory.features.access.token_store import TokenStore
-from agent_memory.features.access.tokens import OPERATOR, TokenGate, TokenService
-from agent_memory.foundation.core.errors import NotFound, StartupError
-from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.storage.cluster import locate_buckets
-from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.interfaces.cli.confirmation import ask
-from agent_memory.interfaces.cli.store import existing_store, settings_with
-from agent_memory.interfaces.cli.target import API_KEY_VARIABLE, say_server, say_store, sentence, shown_server
-from agent_memory_client.models import CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
+from agent_memory.interfaces.cli.decorators import Answer, asking
+from agent_memory.interfaces.cli.options import Force, Target, announce, ask
 
-_Result = TypeVar("_Result")
-Format = Literal["text", "json"]
+if TYPE_CHECKING:
+    from agent_memory.features.access.tokens import TokenService
+    from agent_memory_client.models import TokenInfo, TokenList
+    from agent_memory_client.resources.tokens import Tokens
 
+    Keys: TypeAlias = "Tokens | _StoreKeys"
 
-@dataclass(frozen=True, slots=True)
-class TokenTarget:
-    """Where the keys are: behind a server's URL, asked with `api_key`; else in the store of the settings or of a data directory."""
+_KEEP = "Keep it now: it is not shown again."
+Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the begin of that")]
 
-    url: str | None
-    data_dir: Path | None = None
-    api_key: str | None = None
+app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def add(target: TokenTarget, request: dict[str, Any], form: Format) -> None:
-    """Makes a key and shows its secret, this once."""
+class _StoreKeys:
+    """The calls of the client's `Tokens` that commands use, in a store itself."""
+
+    def __init__(self, service: TokenService) -> None:
+        from agent_memory.features.access.tokens import OPERATOR
+
+        self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)
+        self.get, self.delete, self._list = (
+            partial(service.show, OPERATOR),
+            partial(service.remove, OPERATOR),
+            partial(service.list, OPERATOR),
+        )
+
+    async def list(self) -> TokenList:
+        from agent_memory_client.models import TokenList
+
+        return TokenList(tokens=[*await self._list()])
+
+
+@asynccontextmanager
+async def _keys(target: Target) -> AsyncGenerator[Keys]:
+    """Open the keys of a target: in a store without its models, so that a key can be revoked while those are away."""
+    from agent_memory.features.access.token_store import TokenStore
+    from agent_memory.features.access.tokens import TokenGate, TokenService
+    from agent_memory.foundation.storage.cluster import locate_buckets
+    from agent_memory.foundation.storage.keyspace import Keys as RedisKeys
+    from agent_memory.interfaces.cli.api_client import reach
+    from agent_memory.interfaces.cli.store import existing_store, settings_with
+    from agent_memory_client.resources.tokens import Tokens
+
+    settings = settings_with(None, target.data_dir)
+    if target.url is not None:
+        operator = settings.auth.admin_token
+        key = target.api_key or (operator.get_secret_value() if operator else None)
+        async with reach(replace(target, api_key=key)) as api:
+            yield Tokens(api.transport, api.config)
+            api.announce()
+        return
+    # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
+    async with existing_store(settings, begun=False) as store:
+        keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
+        (server,) = await locate_buckets(store.url, [keys], shown=store.shown, command_timeout=timeout)
+        client = server.connect(pool_size=4, command_timeout=timeout)
+        try:
+            tokens = TokenStore(client, keys)
+            yield _StoreKeys(TokenService(tokens, TokenGate(settings.auth, tokens)))
+        finally:
+            await client.aclose()
+    announce("store", store.shown)
+
+
+asks_keys = asking(_keys)
+
+
+@app.command()
+@asks_keys
+async def add(
+    keys: Keys,
+    description: Annotated[str, typer.Option("--description", "-d", help="what it is for")],
+    expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until it ends (never)")] = None,
+    token: Annotated[str | None, typer.Option("--token", help="a secret of your own, of 16 characters or more (a new one)")] = None,
+    role: Annotated[Literal["read", "write", "admin"], typer.Option(help="what it may do")] = "write",
+    tenant: Annotated[str | None, typer.Option(help="whose data it opens (default)")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="only this namespace; may be repeated")] = None,
+    user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
+) -> Answer:
+    """Make an API key; its secret is shown this once."""
+    from agent_memory_client import MemoryValidationError
+    from agent_memory_client._wire.requests import checked
+    from agent_memory_client.models import CreateTokenRequest
+
+    request = {"description": description, "expires_days": expires_days, "token": token, "role": role, "tenant": tenant}
+    request |= {"namespaces": namespace or None, "users": user or None, "agents": agent or None}
     try:
-        body = CreateTokenRequest.model_validate({name: value for name, value in request.items() if value is not None})
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise typer.BadParameter(f"{first['loc'][0] if first['loc'] else 'token'}: {first['msg']}") from None
-    created = _run(
-        target,
-        lambda service: service.create(OPERATOR, body),
-        lambda call: call("POST", "", CreatedToken, body),
-    )
-    if form == "json":
-        typer.echo(created.model_dump_json(exclude_none=False))
-        return
-    typer.echo(f"token:       {created.token}\nid:          {created.id}\nhash:        {created.hash}\nrole:        {created.role.value}")
-    typer.echo("Keep it now: it is not shown again.")
+        body = checked(CreateTokenRequest, **{name: value for name, value in request.items() if value is not None})
+    except MemoryValidationError as error:
+        raise typer.BadParameter(str(error)) from None
+    made = await keys.create(body)
+    lines = [f"{name + ':':13}{value}" for name, value in (("token", made.token), ("id", made.id), ("hash", made.hash))]
+    return Answer(made.model_dump(mode="json"), [*lines, f"{'role:':13}{made.role.value}", _KEEP])
 
 
-def listing(target: TokenTarget, form: Format) -> None:
-    """Shows all keys, without their secrets."""
-
-    async def own(service: TokenService) -> TokenList:
-        return TokenList(tokens=list(await service.list(OPERATOR)))
-
-    stored = _run(target, own, lambda call: call("GET", "", TokenList))
-    if form == "json":
-        typer.echo(json.dumps([key.model_dump(mode="json") for key in stored.tokens], ensure_ascii=False))
-        return
-    for key in stored.tokens:
-        typer.echo(_line(key))
-    if not stored.tokens:
-        typer.echo("no API keys")
+@app.command(name="list")
+@asks_keys
+async def list_keys(keys: Keys) -> Answer:
+    """List the API keys of all tenants, without their secrets."""
+    stored = (await keys.list()).tokens
+    return Answer([key.model_dump(mode="json") for key in stored], [_line(key) for key in stored] or ["no API keys"])
 
 
-def show(target: TokenTarget, name: str, form: Format) -> None:
-    """Shows one key, without its secret."""
-    key = _run(target, lambda service: service.show(OPERATOR, name), lambda call: call("GET", f"/{quote(name, safe='')}", TokenInfo))
-    typer.echo(key.model_dump_json(indent=None if form == "json" else 2))
+@app.command()
+@asks_keys
+async def show(keys: Keys, name: Name) -> Any:
+    """Show an API key, without its secret."""
+    return (await keys.get(name)).model_dump(mode="json")
 
 
-def remove(target: TokenTarget, name: str, *, force: bool) -> None:
-    """Revokes a key: when this returns, no process accepts it."""
+@app.command()
+@asks_keys
+async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
+    """Revoke an API key: when this returns, no process accepts it."""
     ask(f"Revoke the API key {name}?", force=force)
-
-    async def own(service: TokenService) -> None:
-        await service.remove(OPERATOR, name)
-
-    async def there(call: _Call) -> None:
-        await call("DELETE", f"/{quote(name, safe='')}", BaseModel)
-
-    _run(target, own, there)
-    typer.echo("revoked")
+    await keys.delete(name)
+    return Answer({"revoked": name}, ["revoked"])
 
 
-def rotate(target: TokenTarget, name: str, grace_seconds: float, form: Format) -> None:
-    """Gives a key another secret; the former one counts for a while."""
-    body = RotateTokenRequest(grace_seconds=grace_seconds)
-    path = f"/{quote(name, safe='')}/rotate"
-    rotated = _run(
-        target, lambda service: service.rotate(OPERATOR, name, grace_seconds), lambda call: call("POST", path, CreatedToken, body)
-    )
-    typer.echo(rotated.model_dump_json() if form == "json" else f"token: {rotated.token}\nKeep it now: it is not shown again.")
+@app.command()
+@asks_keys
+async def rotate(
+    keys: Keys,
+    name: Name,
+    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the former secret counts")] = 3600.0,
+) -> Answer:
+    """Give an API key another secret."""
+    rotated = await keys.rotate(name, grace_seconds)
+    return Answer(rotated.model_dump(mode="json"), [f"token: {rotated.token}", _KEEP])
 
 
 def _line(key: TokenInfo) -> str:
@@ -109,62 +150,3 @@ def _line(key: TokenInfo) -> str:
     reach = " ".join(f"{name}={','.join(values)}" for name, values in limits.items() if values is not None)
     ends = f" until {key.expires_at:%Y-%m-%d}" if key.expires_at else ""
     return f"{key.id}  {key.hash[:12]}  {key.tenant}/{key.role.value}{ends}  {reach}  {key.description}".rstrip()
-
-
-# ------------------------------------------------------------------------------------------------------------------ reaching them
-
-_Call = Callable[..., Awaitable[Any]]
-
-
-def _run(target: TokenTarget, own: Callable[[TokenService], Awaitable[_Result]], there: Callable[[_Call], Awaitable[_Result]]) -> _Result:
-    """Does it through the server, or in the store, and says which. Raises errors of ours, in one line."""
-    settings = settings_with(None, target.data_dir)
-    return asyncio.run(_by_server(settings, target.url, target.api_key, there) if target.url else _in_store(settings, own))
-
-
-async def _by_server(settings: Settings, url: str, api_key: str | None, there: Callable[[_Call], Awaitable[_Result]]) -> _Result:
-    operator = settings.auth.admin_token
-    key = api_key or (operator.get_secret_value() if operator else os.environ.get(API_KEY_VARIABLE))
-    result = await there(_calling(url, key))
-    say_server(url)
-    return result
-
-
-def _calling(url: str, key: str | None) -> _Call:
-    shown = shown_server(url)
-
-    async def call(method: str, path: str, model: type[BaseModel], body: BaseModel | None = None) -> Any:
-        sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
-        headers = {"X-API-Key": key} if key else {}
-        try:
-            async with httpx.AsyncClient(base_url=url.rstrip("/"), timeout=30, headers=headers, trust_env=False) as client:
-                answer = await client.request(method, f"/v1/auth/tokens{path}", json=sent)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise StartupError(f"no server answers at {shown}: {error}") from error
-        try:
-            content = answer.json()
-        except ValueError as error:
-            raise StartupError(f"{shown} is not a memory server: status {answer.status_code}, no JSON") from error
-        if answer.status_code == 404:
-            raise NotFound(f"{shown}: {sentence(content)}")
-        if answer.status_code != 200:
-            hint = " (AUTH_ADMIN_TOKEN, --api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code in (401, 403) else ""
-            raise StartupError(f"{shown} refuses: {sentence(content)}{hint}")
-        return model.model_validate(content)
-
-    return call
-
-
-async def _in_store(settings: Settings, own: Callable[[TokenService], Awaitable[_Result]]) -> _Result:
-    # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
-    async with existing_store(settings, begun=False) as store:
-        keys, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-        (server,) = await locate_buckets(store.url, [keys], shown=store.shown, command_timeout=timeout)
-        client = server.connect(pool_size=4, command_timeout=timeout)
-        try:
-            tokens = TokenStore(client, keys)
-            result = await own(TokenService(tokens, TokenGate(settings.auth, tokens)))
-        finally:
-            await client.aclose()
-    say_store(store.shown)
-    return result

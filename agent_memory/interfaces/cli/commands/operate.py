@@ -1,0 +1,132 @@
+"""The commands of an operator: health, migrate, rebuild, accept-store, by the archived server's names, too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Annotated, Literal
+
+import typer
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.interfaces.cli.decorators import Answer, prints
+from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, announce, named_server, server_here, shown_server, working
+
+_HEALTH_SECONDS = 5.0
+_KEYS = "begin of the old server's keys"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (health, migrate, rebuild, accept_store):
+        app.command()(command)
+    for name, command in (("migrate-memories", migrate), ("migrate-working-memory", migrate), ("rebuild-index", rebuild)):
+        app.command(name=name, short_help=f"The archived server's name for `{command.__name__}`.")(command)
+
+
+def health(url: Url = None) -> None:
+    """Ask a running API whether it lives; exit code 0 if it does. For health checks of containers."""
+    # Little is imported, since containers ask every few seconds.
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    base = (url or named_server() or server_here()).rstrip("/")
+    # Never through a proxy of the environment: this asks our own machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{base}/v1/health", timeout=_HEALTH_SECONDS) as answer:
+            status = answer.status
+    except urllib.error.HTTPError as error:
+        status = error.code
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise StartupError(f"no server answers at {shown_server(base)}: {reason}") from error
+    if status != 200:
+        raise StartupError(f"the server at {shown_server(base)} answers /v1/health with status {status}")
+    announce("server", base)
+
+
+@prints
+def migrate(
+    source: Annotated[str | None, typer.Option("--from", metavar="URL", help="the old server's Redis (REDIS_URL)")] = None,
+    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="our Redis (REDIS_URL, else the embedded one)")] = None,
+    data_dir: DataDir = None,
+    tenant: Annotated[str, typer.Option(metavar="NAME", help="the tenant that gets the data")] = "default",
+    memory_prefix: Annotated[str, typer.Option(envvar="REDISVL_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "memory_idx",
+    session_prefix: Annotated[str, typer.Option(envvar="WORKING_MEMORY_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "working_memory:",
+    vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reused if a comparison shows the same model")] = "auto",
+    extract: Annotated[bool, typer.Option(help="make memories of messages that the old server took no facts from")] = True,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="keys that are looked at together")] = None,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
+) -> Answer:
+    """Move in from the archived server. Reads its Redis without changing it; may be run again."""
+    from agent_memory.interfaces.cli.commands import migrate as moving
+
+    options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)
+    report = moving.move(source, target, data_dir, tenant, moving.OldPrefixes(memory_prefix, session_prefix), options)
+    return Answer(report.model_dump(mode="json"), moving.report_lines(report))
+
+
+@prints
+def rebuild(
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
+) -> Answer:
+    """Build the search indexes anew from what is stored. Stop the servers and workers first."""
+    from agent_memory.features.memories.upkeep.reindex import Reindexer
+    from agent_memory.interfaces.cli.store import check_store_meant, existing_store, settings_with
+    from agent_memory.runtime import open_runtime
+
+    check_store_meant("rebuild", "--redis-url or --data-dir", bool(redis_url or data_dir))
+    settings = settings_with(redis_url or None, data_dir)
+
+    async def run() -> Counter[str]:
+        done: Counter[str] = Counter()
+        async with (
+            existing_store(settings, must_rest=True) as store,
+            open_runtime(settings, store.url, data_dir=store.data_dir) as home,
+        ):
+            for runtime in home.all:
+                done.update(await runtime[Reindexer].rebuild_indexes())
+                done["to_embed"] += await runtime[Reindexer].mark_all_memories() if embed else 0
+        announce("store", store.shown)
+        return done
+
+    with working("building the indexes"):
+        done = asyncio.run(run())
+    lines = [f"indexed {done['memories']} memories, {done['vectors']} vectors and {done['sessions']} sessions"]
+    return Answer(done, [*lines, f"{done['to_embed']} memories get new vectors from the workers"] if embed else lines)
+
+
+def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
+    """Accept the store that Redis holds now, though it is empty or another than before."""
+    from agent_memory.foundation.embedded.server import embedded_redis, running_redis
+    from agent_memory.foundation.storage.connection import shown_url
+    from agent_memory.foundation.storage.keyspace import Keys
+    from agent_memory.foundation.storage.store_marker import StoreFile
+    from agent_memory.foundation.storage.store_watch import accept_store as accept
+    from agent_memory.interfaces.cli.store import settings_with
+
+    settings = settings_with(redis_url or None, data_dir)
+    options, folder = settings.redis, settings.redis.data_dir.expanduser().absolute()
+    if options.url is None and not folder.is_dir():
+        raise StartupError(f"there is no store in {folder}: set DATA_DIR or --data-dir, or REDIS_URL")
+    buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            if options.url is not None:
+                url, file = options.url.get_secret_value(), None
+            else:  # a server may be running on it at this moment
+                url = running_redis(folder) or (await stack.enter_async_context(embedded_redis(folder, port=options.embedded_port))).url
+                file = StoreFile(folder)
+            accepted = await accept(url, buckets, file, command_timeout=options.command_timeout_seconds)
+        for keys, (before, now) in zip(buckets, accepted, strict=True):
+            what = "" if before.id else ", which is new and empty" if before.lost is None else f", which is empty, instead of {before.lost}"
+            typer.echo(f"{shown_url(url)} {keys.root} accepted is the store {now.id}{what}")
+
+    asyncio.run(run())

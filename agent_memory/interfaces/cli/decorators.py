@@ -1,0 +1,114 @@
+"""What makes a function a command: options beside its own, the server or store that it asks, and the output of what it returns.
+
+Imports nothing heavy: `agent-memory --help` must not wait for the server's libraries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from agent_memory.interfaces.cli.options import DataDir, Target, Url, named_server, say
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.cli.api_client import Api
+
+_ApiKey = Annotated[str | None, typer.Option("--api-key", metavar="KEY", help="for that server (AGENT_MEMORY_API_KEY)")]
+_Format = Annotated[Literal["text", "json"] | None, typer.Option("--format", help="json: nothing else on stdout")]
+_Json = Annotated[bool | None, typer.Option("--json", help="the same as --format json", show_default=False)]
+
+
+def parameters(**annotations: Any) -> list[Parameter]:
+    """Return parameters of a command, by name and annotated type, which are None if they are not given."""
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
+
+
+_OUTPUT = parameters(form=_Format, as_json=_Json)
+_TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command prints: `data` as JSON, or `text` for people. Without `text` people get the JSON, indented."""
+
+    data: Any
+    text: Sequence[str] | None = None
+    code: int = 0
+
+
+def extend(
+    command: Callable[..., Any], added: Sequence[Parameter], call: Callable[[dict[str, Any], dict[str, Any]], Any], *, skip: int = 1
+) -> Callable[..., Any]:
+    """Return a command with `added` options, which calls `call` with their values and with those of its own.
+
+    The first `skip` parameters of `command` are no options: `call` fills them in.
+    """
+    names = [parameter.name for parameter in added]
+
+    def run(**values: Any) -> Any:
+        return call({name: values.pop(name) for name in names}, values)
+
+    own = list(signature(command, eval_str=True, locals={"Api": object, "Keys": object}).parameters.values())[skip:]
+    parameters = [*(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own), *added]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    setattr(run, "__signature__", Signature(parameters))  # noqa: B010 - functions have no such attribute for type checkers
+    return run
+
+
+def prints(command: Callable[..., Any]) -> Callable[..., None]:
+    """Give a command `--format` and `--json`, and print what it returns."""
+    return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
+
+
+def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
+    """Give a command what `opened` opens as its first argument, and the options that name a server or store; print what it returns."""
+
+    def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
+        def call(added: dict[str, Any], own: dict[str, Any]) -> None:
+            target = _target(**{name: added[name] for name in ("url", "api_key", "data_dir")})
+
+            async def run() -> Any:
+                async with opened(target) as reached:
+                    return await command(reached, **own)
+
+            _emit(asyncio.run(run()), added)
+
+        return extend(command, [*_TARGET, *_OUTPUT], call)
+
+    return decorate
+
+
+def _reach(target: Target) -> AbstractAsyncContextManager[Api]:
+    from agent_memory.interfaces.cli.api_client import reach
+
+    return reach(target)
+
+
+asks = asking(_reach)
+"""Give a command the REST API of a server or a store as its first argument."""
+
+
+def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Target:
+    if url and data_dir:
+        raise typer.BadParameter("--url names a server, --data-dir a store: give one of them")
+    return Target(url or (None if data_dir else named_server()), api_key, data_dir)
+
+
+def _emit(answer: Any, output: dict[str, Any]) -> None:
+    answer = answer if isinstance(answer, Answer) else Answer(answer)
+    as_json = output["as_json"] or output["form"] == "json"
+    if as_json or answer.text is None:
+        typer.echo(json.dumps(answer.data, ensure_ascii=False, indent=None if as_json else 2))
+    else:
+        say(*answer.text)
+    if answer.code:
+        raise typer.Exit(answer.code)

@@ -1,0 +1,102 @@
+"""What commands share: options, the server or store they ask, the question before a deletion, and their output.
+
+Imports nothing heavy: `agent-memory --help` must not wait for the server's libraries.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+FAILED, USAGE, NOT_FOUND = 1, 2, 3
+_COLUMNS = 100
+
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="only this namespace")]
+User = Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="only this user")]
+Session = Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="only this session")]
+Agent = Annotated[bool, typer.Option("--agent", help="of the agent of that name")]
+Owner = Annotated[str, typer.Argument(metavar="USER", help="whose data; with --agent an agent's name")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask first")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="only show what would go")]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="a running server (AGENT_MEMORY_URL; without one, the store of the settings is opened)"),
+]
+RedisUrl = Annotated[str | None, typer.Option("--redis-url", metavar="URL", help="the Redis of the store [env: REDIS_URL]")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="the store of an embedded Redis [env: DATA_DIR]")]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server at `url`, else the store in `data_dir`, else the store of the settings."""
+
+    url: str | None = None
+    api_key: str | None = None
+    data_dir: Path | None = None
+
+
+def named_server() -> str | None:
+    """Return the server that the environment names, or None."""
+    return os.environ.get("AGENT_MEMORY_URL", "").strip() or None
+
+
+def server_here() -> str:
+    """Return where a server of this machine listens by the settings."""
+    from agent_memory.foundation.core.settings import load_settings
+
+    return f"http://127.0.0.1:{load_settings().server.port}"
+
+
+def shown_server(url: str) -> str:
+    """Return a server's URL without credentials and query."""
+    try:
+        parts = urlsplit(url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+    except ValueError:
+        return "the URL that was given"
+
+
+def announce(kind: Literal["server", "store"], name: str) -> None:
+    """Say on stderr which server answered, by its URL, or which store was opened; stdout has the answer."""
+    print(f"agent-memory: {kind} {shown_server(name) if kind == 'server' else name}", file=sys.stderr, flush=True)
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines for people, none longer than 100 columns unless one word is."""
+    for line in lines:
+        typer.echo(
+            "\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)) or "",
+            err=err,
+        )
+
+
+def working(what: str) -> Status:
+    """Return a context that shows on a terminal that work goes on; `update` of it says how far."""
+    from rich.console import Console
+
+    return Console(stderr=True, quiet=not sys.stderr.isatty()).status(what)
+
+
+def ask(question: str, *, force: bool, option: str = "--force") -> None:
+    """Return when it may be done; `option` does it without a question.
+
+    Raises typer.Exit otherwise, with a line on stderr: 2 where nobody can be asked."""
+    if force:
+        return
+    if not sys.stdin.isatty():
+        typer.echo(f"nobody can be asked here: give {option} to delete without a question", err=True)
+        raise typer.Exit(USAGE)
+    if not typer.confirm(question, err=True):
+        typer.echo("nothing was deleted", err=True)
+        raise typer.Exit(FAILED)
