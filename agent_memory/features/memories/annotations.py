@@ -1,8 +1,4 @@
-"""What a message asks for about the memories that are made of it: `remember_as`, a field of the message's own.
-
-It may name the agent that they belong to (`agent_id`), when they expire (`expires_at`), metadata of the caller's own (`metadata`), and
-their `category`, and that what it says is of its user, in whatever person it says so (`about_user`).
-"""
+"""Read `remember_as`, the field of a message that annotates the memories made from it."""
 
 from __future__ import annotations
 
@@ -20,8 +16,6 @@ REMEMBER_AS = "remember_as"
 
 
 class Annotations(BaseModel):
-    """What the memories of a message get beside its words."""
-
     model_config = ConfigDict(extra="forbid")
 
     agent_id: OptionalIdentifier = None
@@ -32,7 +26,7 @@ class Annotations(BaseModel):
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
-    """The annotations of a message; None when it has none that can be read."""
+    """Return the annotations of a message; None if it has none or they are invalid."""
     value = message.own_fields.get(REMEMBER_AS)
     if not isinstance(value, dict):
         return None
@@ -43,10 +37,7 @@ def annotations_of(message: MemoryMessage) -> Annotations | None:
 
 
 def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
-    """Raises Forbidden when a message names an agent out of the caller's reach, BadInput when what it asks for cannot be read.
-
-    Who is limited to agents writes sessions without one as before: only what names an agent is looked at.
-    """
+    """Raise BadInput for invalid annotations, Forbidden if one names an agent out of the caller's reach."""
     for position, message in enumerate(messages):
         if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
             continue
@@ -60,10 +51,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Gives a memory what the messages that it rests on ask for.
-
-    It belongs to an agent, or a category, only when all of them name that one, expires with the first of them, and has the metadata of all.
-    """
+    """Apply the annotations of source messages: agent and category only if all agree, the earliest expiry."""
     each = list(messages)
     asked = [item for item in each if item is not None]
     if not asked:

@@ -1,8 +1,7 @@
-"""Decisions about memories, carried out: all of a batch in one step, with the cursor of the work that they come from.
+"""Commit decisions about memories: a batch is one atomic step, with the cursor of the work it comes from.
 
-Nothing is overwritten. What a decision replaces stays as a version, and the decision itself is remembered as a change that
-`memories/changes/store.py` reads and undoes. Every decision names the versions that it was made from; when one has moved on,
-nothing is done and the caller decides again.
+Nothing is overwritten. A replaced memory stays as a version; each decision is recorded as a change that can be undone.
+Each decision names the versions it was made from; if one has changed, nothing is written and the caller decides again.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, MemoryTyp
 
 
 class ChangeKind(StrEnum):
-    """What was done."""
-
     UPDATE = "update"
     SUPERSEDE = "supersede"
     MERGE = "merge"
@@ -39,18 +36,18 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A memory that is new."""
+    """Store a new memory."""
 
     record: MemoryRecord
     dedupe: bool = True
-    """Refuse (the batch is then decided again) when a current memory has the same words by now."""
+    """Refuse the batch if a current memory has the same words by now."""
     apart: bool = False
-    """It stands beside one of the same words on purpose; with `dedupe`, not beside one of their type and date."""
+    """A memory of the same words is known; with `dedupe`, refuse only one of the same type and date."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
+    """Add evidence to a memory that was repeated; the id of `alias` (a record not stored) becomes its alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -59,10 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A memory gets other content (`record`, with the same id); the former content stays as a version.
-
-    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from. `edited`: somebody gave it other words.
-    """
+    """Replace a memory's content by `record` (same id). `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -73,40 +67,36 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """Facts are no longer true because of a new one: they end when it begins, and both know of each other."""
+    """End facts that are no longer true when `record` begins; both sides name each other."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
     former: StoredMemory | None = None
-    """What has the record's id already, of which it is another version."""
+    """The stored memory with the record's id, if there is one."""
     edited: bool = False
-    """Somebody gave what has the record's id other words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Memories say the same: one stays (as `merged`, with its id), the others go to its history and their ids become names of it."""
+    """Merge repeats into `stays` (stored as `merged`); the repeats retire and their ids become aliases."""
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """What the repeats rest on by themselves; evidence that came later moves with them."""
+    """The evidence of the repeats' own records; evidence added later moves with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """A memory goes to the history; its id names nothing any more."""
+    """Retire a memory; its id no longer resolves."""
 
     memory: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """A memory is about to be deleted, and what else was said in its words becomes one of its own (`heir`).
-
-    Of the evidence (`fields`) and the other names (mids) of the old one, these are the heir's from now on.
-    """
+    """Move evidence (`fields`) and aliases (`names`, mids) of a memory that will be deleted to its `heir`."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -119,7 +109,7 @@ Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOrigin:
-    """Why something is done: by what (`actor`: "extraction", "compaction", "client", …), on what grounds."""
+    """Who made a change (`actor`: "extraction", "compaction", "client", …) and why."""
 
     actor: str
     reason: str | None = None
@@ -133,12 +123,10 @@ STATED = ChangeOrigin("client", "stated by a client")
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
+    """The result of a batch. `moved`: a memory changed meanwhile; `fenced`: the session did; nothing was written then.
 
-    `taken` are the decisions (their places) whose ids belong to other owners; nothing was done then, either: that, too, is `moved`.
-
-    `states` has a word per decision ("new", "changed", "same", "buried", "done", "skipped", "proposed"), `changes` the ids of the
-    changes, None for decisions that are none.
+    `taken` has the positions of decisions whose ids belong to other owners (`moved` is set, too). `states` has one of
+    "new", "changed", "same", "buried", "done", "skipped", "proposed" per decision; `changes` has change ids or None.
     """
 
     moved: bool = False
@@ -150,12 +138,11 @@ class CommitOutcome:
 
     @property
     def done(self) -> bool:
-        """Whether the batch was carried out."""
         return not (self.moved or self.fenced)
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """The old facts as they end, and the new one as it begins. A fact that already ended keeps its end."""
+    """Return the old facts with their end and the new fact with its beginning; an earlier end is kept."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -167,8 +154,6 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
 
 
 class MemoryCommits:
-    """Carries decisions out."""
-
     def __init__(self, keys: Keys, scripts: MemoryScripts) -> None:
         self._keys = keys
         self._scripts = scripts
@@ -186,12 +171,11 @@ class MemoryCommits:
         stated: bool = False,
         written: Mapping[str, str] | None = None,
     ) -> CommitOutcome:
-        """Carries out all of the decisions or none, in one step.
+        """Commit all decisions or none.
 
-        `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
-
-        With `background`, what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and events are
-        refused: see `check_background_decision`. With `review`, supersessions are written down as proposals; everything else is done.
+        `written` maps record ids to the time (µs) a caller wrote them: only memories deleted since then stay deleted.
+        With `background`, deleted memories stay deleted and, unless `stated`, pinned memories and events are refused.
+        With `review`, supersessions become proposals.
         """
         if background and not stated:
             for decision in decisions:
@@ -230,7 +214,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Forgets those memories that are still as they were read, each a change of its own; returns them."""
+        """Retire the memories that still have the version that was read, one change each; return them."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -241,9 +225,9 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on.
+        """Carry out a proposed supersession; False if it is no longer a proposal or a memory changed.
 
-        `former` is the successor itself when it was there before it was proposed to be one.
+        `former` is the successor if it was stored before the proposal.
         """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
@@ -320,7 +304,7 @@ class MemoryCommits:
 
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """The hash of a change, flat: whose it is, what it is, and where it comes from."""
+    """Return the fields of a change's hash, names and values in turn."""
     fields = change_base(tenant, kind, origin, batch, state)
     for name, value in (("ns", about.namespace), ("u", about.user_id)):
         if value:
@@ -329,19 +313,17 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """What `change_fields` says of a change before it is known which memory it is about."""
+    """Return the fields of a change that do not depend on the memory it is about."""
     origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
 
 
 def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
-    """How another content of a memory is written over the version that was read."""
     same_text = record.text == memory.record.text
     return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
 
 
 def _work(decision: Decision) -> int:
-    """How much text a decision writes."""
     match decision:
         case Add(record) | Update(_, record) | Merge(_, record) | Succeed(_, record):
             return memories_work([record])
@@ -352,7 +334,6 @@ def _work(decision: Decision) -> int:
 
 
 def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> bool | str:
-    """As of when a deletion counts for a decision."""
     match decision:
         case Add(record) | Supersede(_, record, _, _):
             name = record.id
@@ -364,7 +345,7 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
+    """Raise ValueError if background work would change a pinned memory or supersede an event."""
     match decision:
         case Update(memory, _, _, _, _) | Forget(memory):
             touched = [memory]

@@ -40,7 +40,6 @@ from agent_memory.foundation.storage.connection import PipelineReader
 
 
 def open_memories(foundation: Foundation, services: Services) -> None:
-    """Opens long-term memory."""
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
     neighbours_ms = round(settings.longterm.neighbours_after_seconds * 1000)
     scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbours_ms=neighbours_ms)

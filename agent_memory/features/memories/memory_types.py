@@ -1,8 +1,6 @@
-"""Which kinds of memory a caller knows: programs of the archived server know semantic, episodic and message, and no procedural.
+"""Show `procedural` memories as `semantic` to clients of the archived server, whose enumeration lacks that type.
 
-One answer with a kind that is not in a client's enumeration makes the whole answer unreadable to it. So `procedural` memories are shown as
-`semantic`, and found as such, unless the request says that its sender knows them: by a header, or by naming the kind itself. What is
-stored keeps its kind.
+A request sees the real type if its header or its body names `procedural`. The stored type never changes.
 """
 
 from __future__ import annotations
@@ -37,12 +35,11 @@ MemoryTypesHeader = Annotated[
 
 
 def knows_procedural(header: str | None) -> bool:
-    """Whether the header's list of types, separated by commas, has the type."""
+    """True if the header's comma-separated list names `procedural`."""
     return header is not None and any(word.strip().lower() == _PROCEDURAL for word in header.split(","))
 
 
 def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
-    """Whether a body says `procedural`: its sender knows the type."""
     return _PROCEDURAL in types
 
 

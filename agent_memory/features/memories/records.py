@@ -1,4 +1,4 @@
-"""Long-term memories as Redis keeps them: what a hash holds, what makes two writes the same, and the ways back to a record."""
+"""The stored form of memories: the fields of their hashes, the identity of their words, and reading them back."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, SourceCla
 from agent_memory_client.models._types import MAX_COUNT
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
-"""What of a memory's hash a read needs; `read_row` makes a `StoredMemory` of it."""
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
 WORDS, TURN, REPLY = "w", "u", "o"
-"""Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
-"""Begin the fields of what a person, and what others said there in nearly the same words."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as it was read, its name in keys, and the version (µs of its last change) that a later change can insist on."""
+    """A memory as read, its key name, and its version (µs of the last change) for optimistic locking."""
 
     mid: str
     version: int
@@ -42,17 +39,15 @@ class StoredMemory:
 
 
 class StoredEvidence(Evidence):
-    """A piece of evidence as Redis keeps it. Of what was said very often the latest times are kept one by one, beside the first; the others
-    of a session are one piece of so many `times`, which names their messages."""
+    """Stored evidence; for frequent repeats one piece counts several `times` of a session."""
 
     times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):
-    """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
+    """The hash that indexes a memory's words and slot, and its fields there ("" if not indexed).
 
-    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`, and
-    `restatement` is of what it has in common with others that say the same in nearly the same words.
+    `kin` covers words, type and date; `words` the words alone; `restatement` matches near-identical turns.
     """
 
     scope: str
@@ -67,7 +62,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
+    """Return the id of the memory of a message; always the same, so promotion is idempotent."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -77,7 +72,7 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """What a record rests on: what its writer says, else itself; a turn is its own message."""
+    """Return the evidence a record names, else one piece that names the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -94,7 +89,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
 
 
 def standing(tenant: str, record: MemoryRecord) -> Standing:
-    """Where a memory stands among those of its namespace, user and agent. Turns have no slot."""
+    """Return a memory's `Standing` in its namespace, user and agent. Turns have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
     words = _short(normal)
@@ -119,32 +114,29 @@ def _short(text: str) -> str:
 
 
 def said_by_person(turn: MemoryRecord) -> bool:
-    """Whether a person said it: what a program, a tool or the assistant repeats of what is known is no evidence."""
+    """True if a person said the turn, not a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
 
 def slot_field(slot: str) -> str:
-    """The field of a slot."""
     return "s" + digest("slot", slot)
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
+    """Return the digest that detects a repeated write: all fields the writer gave, without server times."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
-    """The hash of a memory: the names of its fields, their values, and names and values (in turns) of what many memories have alike."""
+    """The fields of a memory's hash; `alike` has names and values (in turns) that many memories share."""
 
     names: Sequence[str]
     values: Sequence[Arg]
     alike: Sequence[str]
     digest: str
-    """As `memory_digest`."""
 
     def flat(self) -> list[Arg]:
-        """All names and values, in turns."""
         return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
 
 
@@ -153,7 +145,7 @@ _EVERY: Sequence[str] = ("j", "c", "la", "k")
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
-    """What Redis keeps of a memory, its place among others (`standing`) apart: its record as JSON, and what the index knows of it."""
+    """Return the fields Redis stores for a memory: its record as JSON, and the indexed fields."""
     source = source_of(record)
     trust = trust_of(record, source)
     names, marks = _marks(record, trust)
@@ -170,7 +162,6 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
-    """The names of a memory's fields, and the values of those that not every memory has."""
     more, values = [*_EVERY], list[Arg]()
     if record.session_id:
         more.append("s")
@@ -216,9 +207,9 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """What `READ_FIELDS` of a hash say; None when there is none, or it is another tenant's.
+    """Return the memory of a `READ_FIELDS` reply; None if it is missing or another tenant's.
 
-    A version that an undo brought back is shown as recorded when it first was.
+    A version that an undo restored keeps its first recording time.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:
@@ -233,19 +224,13 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
-    """A record as JSON, with its source and trust, without what only its version's hash knows, and without what is None.
-
-    None is what each of those fields is when it is left out.
-    """
+    """Return a record as JSON with its source and trust, without None and without fields of its version's hash."""
     stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
     return stored.model_dump_json(exclude_none=True).encode()
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """A stored memory. A promoted message may be longer than a caller's memory.
-
-    Tags that were never given are empty lists, as clients know them.
-    """
+    """Return a stored memory; tags never given are empty lists. Size limits do not apply."""
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
     record.topics = record.topics or []
     record.entities = record.entities or []

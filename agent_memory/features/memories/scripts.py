@@ -1,4 +1,4 @@
-"""The Lua of memories as typed functions. Each script is one atomic change, which marks in the outbox what it makes due."""
+"""The Lua scripts of memories as typed functions. Each script is one atomic change and marks its follow-up work as due."""
 
 from __future__ import annotations
 
@@ -17,13 +17,8 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 
 
 class MemoryScripts:
-    """The scripts of memories over one client. What frees memory is done in a full Redis, too."""
-
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbours_ms: int = 0) -> None:
-        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged.
-
-        `neighbours_ms`: how long after a message those around it are due to be indexed again.
-        """
+        """With `fsync`, callers' changes are on disk before the reply. `neighbours_ms`: delay of neighbors."""
         self._keys = keys
         self._outbox = outbox_keys(keys, DueKind.MEMORY)
         self._neighbours_ms = neighbours_ms
@@ -43,7 +38,7 @@ class MemoryScripts:
         revised: Mapping[str, Any] | None,
         embed_after_ms: int = 0,
     ) -> list[str]:
-        """The reply of `memory_commit.lua`, see there: its first word, then a state per step. Raises ErasureUnderWay."""
+        """Return the reply of `memory_commit.lua`: a status, then a state per step. Raises ErasureUnderWay."""
         reply = await self._commit(
             **self._outbox,
             wake=self._keys.wake,
@@ -61,21 +56,21 @@ class MemoryScripts:
         return [word.decode() for word in reply]
 
     async def owners_of(self, mids: Sequence[str]) -> list[str | None]:
-        """Whose ids (mids) are, as `owners.owner_name` names them; None for those that are free."""
+        """Return the owner names of ids (mids); None for free ids."""
         reply = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
         return [None if owner == b"-" else owner.decode() for owner in reply]
 
     async def sweep_ended(self, mids: Sequence[str]) -> int:
-        """Moves those memories whose end has come; returns how many."""
+        """Retire memories whose end has come; return how many."""
         return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def write_index(self, documents: Sequence[str], memories: Sequence[Arg]) -> list[bool]:
-        """Writes what the search needs; whether each memory was still as it was read."""
+        """Write vectors and index terms; True for each memory that still had its version."""
         reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=memories)
         return [bool(written) for written in reply]
 
     async def delete_memories(self, memories: Sequence[Arg]) -> list[bool]:
-        """Deletes memories for good; whether each was there."""
+        """Delete memories for good; True for each that existed."""
         reply = await self._delete(
             **self._outbox, root=self._keys.root, tombstone_seconds=_TOMBSTONE_SECONDS, reach=REACH, memories=memories
         )

@@ -1,4 +1,4 @@
-"""Long-term memory: create, get, edit, delete. The one write path for every entrance."""
+"""Create, get, edit and delete long-term memories. All interfaces write through here."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_fro
 
 
 def content_hash(record: MemoryRecord) -> str:
-    """The contract's `memory_hash`: sha256 over text, scope and type."""
+    """Return the contract's `memory_hash`: sha256 over text, scope and type."""
     # As `json.dumps` has it with its keys sorted, which needs three times as long.
     head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
     return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
@@ -64,11 +64,7 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
-    """The memory of what is kept (`text`) of one message, however long it is and whatever its id.
-
-    Rules for memories are rules for those who write memories. What is nothing but a question of the user says so in its metadata, and what
-    is of the user whatever its words.
-    """
+    """Return the memory of a message whose stored part is `text`. Limits for callers' memories do not apply."""
     annotations = annotations_of(message)
     marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
     if annotations is not None and annotations.about_user:
@@ -97,28 +93,26 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
 
 
 def speaker_of(message: MemoryMessage) -> dict[str, str]:
-    """Who said a message: its role, and the name that it carries beside that."""
+    """Return the role and, if given, the name of a message's speaker."""
     name = message.own_fields.get("name")
     return {"role": message.role, "name": name} if isinstance(name, str) and name.strip() else {"role": message.role}
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """The id of the memory of a fact that was taken out of a session's messages: the same for the same words of the same messages."""
+    """Return the id of a fact extracted from a session; the same for the same words of the same messages."""
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
 
 
 def _says_nothing_new(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """Whether a record says nothing else than a memory, and of its owner nothing that the memory does not say."""
+    """True if storing `record` would not change `old`."""
     if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("namespace", "user_id", "agent_id")):
         return False
     return normal_text(redact(record.text)) == normal_text(redact(old.text))
 
 
 class MemoryService:
-    """Long-term memories as the API offers them."""
-
     def __init__(
         self,
         settings: Settings,
@@ -139,16 +133,16 @@ class MemoryService:
         self._followers = followers
 
     def require(self) -> None:
-        """Raises Refused when long-term memory is switched off."""
+        """Raise Refused if long-term memory is switched off."""
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
                 "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
             )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Stores memories durably; found by words at once, by vector when a worker has embedded them.
+        """Store memories durably; keyword search finds them at once, vector search after embedding.
 
-        Raises Forbidden and IdTaken, with nothing written, for memories that are out of reach or whose id belongs to another owner.
+        Raises Forbidden and IdTaken; nothing is written then.
         """
         self.require()
 
@@ -172,10 +166,9 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
-        """Those of the ids under which nothing is to be done: who creates them names no other owner than they have, and says the same.
+        """Return the taken ids whose memory the caller repeats without a change.
 
-        Archived clients create what they read in a session again, without the session's user and namespace. Of what the caller does not
-        reach nothing is told.
+        Archived clients create memories from a session again, without the session's user and namespace.
         """
         wanted = [record for record in records if record.id in taken]
         memories = await self._store.find(scope, [record.id for record in wanted])
@@ -184,15 +177,15 @@ class MemoryService:
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Stores records as they are, with their hash, which they are given here; of records with the same id the last one wins.
+        """Store records as they are and set their hash; the last of several with one id wins.
 
-        One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
+        With `dedupe`, a repeat becomes evidence of its memory. A current fact with the record's slot ends.
         """
         prepared = await aside(lambda: self._prepared(records), memories_work(records))
         await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Records as they are stored: without secrets, in quarantine if they must be looked at, with their hash."""
+        """Redact secrets, screen for quarantine and set the hash; return one record per id."""
         if self._settings.longterm.redact_secrets:
             said = [record.text for record in records]
             clean = redact_all(said)
@@ -213,7 +206,7 @@ class MemoryService:
         return prepared
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """A memory, whose reading is counted. Raises NotFound."""
+        """Return a memory and count the reading. Raises NotFound."""
         self.require()
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None:
@@ -233,12 +226,10 @@ class MemoryService:
         shown_as_semantic: bool = False,
         merges_metadata: bool = False,
     ) -> MemoryRecord:
-        """Change the fields that the body gives; null clears a field that can be empty. Raises Refused for nothing to change, NotFound.
+        """Change the given fields; null clears a field. Raises NotFound, and Refused if nothing is given.
 
-        With `merges_metadata` the keys of `metadata` that the body does not name stay.
-
-        Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
-        the caller is shown procedural memories as semantic ones: that type sent back is no change.
+        With `merges_metadata`, unnamed keys of `metadata` stay. A new slot ends its current fact, as a create would.
+        With `shown_as_semantic`, `semantic` for a procedural memory is no change.
         """
         self.require()
         changes = self._changes_of(body)
@@ -277,7 +268,6 @@ class MemoryService:
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
-        """The new values of fields; None, or an empty object for `metadata`, for a field that is cleared."""
         given = {name: getattr(body, name) for name in body.model_fields_set}
         changes = {name: value for name, value in given.items() if value is not None or name not in _NEVER_EMPTY}
         if "metadata" in changes:
@@ -289,7 +279,7 @@ class MemoryService:
         return {name: None if value == "" else value for name, value in changes.items()}
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
-        """Deletes for good; unknown and repeated ids count as nothing."""
+        """Delete memories for good; unknown and repeated ids are ignored."""
         self.require()
         records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
         deleted = await self._store.delete_records(scope, records)

@@ -1,8 +1,4 @@
-"""Memories on their way from Redis into an answer: what is stored, read once and written out again, without a model in between.
-
-An answer shows ten memories, and nothing is asked for more often. A model of each, and JSON of the models, took half of a search: a model
-is made only for who asks for one.
-"""
+"""Read memories from Redis straight into answers. Building models and dumping them again took half of a search."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ _ROWS = load("memories/memory_rows")
 
 
 class MemoryRow(NamedTuple):
-    """A memory as Redis sent it: its name in keys, the values of `ROW_FIELDS`, and its usage."""
+    """A memory as Redis sent it: its key name, the values of `ROW_FIELDS`, and its usage."""
 
     name: str
     fields: Sequence[bytes | None]
@@ -50,29 +46,25 @@ class MemoryRow(NamedTuple):
 
     @property
     def last_said(self) -> float:
-        """When it was last said (epoch seconds): made, unless it was said again."""
+        """When it was last said, or else created (epoch seconds)."""
         return float(self.fields[6] or self.fields[0] or 0)
 
     @property
     def edited(self) -> bool:
-        """Whether somebody gave it other words."""
         return self.fields[9] is not None
 
 
 class ShownMemoryReader:
-    """Reads them."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
-        """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
-        or where it is not the caller's after all."""
+        """Return memories by key name (versions begin with `PAST`); None if missing or out of reach."""
         return self.shown_memories(scope, await self.load_rows(names))
 
     async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
-        """What Redis knows by these names, for `shown_memories`: whoever it belongs to."""
+        """Load rows by key name, whoever owns them."""
         if not names:
             return []
         mids = list(map(_mid, names))
@@ -86,13 +78,13 @@ class ShownMemoryReader:
 
     @staticmethod
     def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
-        """The memories of rows; None as in `__call__`."""
+        """Return the memories of rows; None as in `__call__`."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """The memories of a search that asked for `ROW_FIELDS`: those that the caller may see, without how often they were read."""
+        """Return the visible memories of a search for `ROW_FIELDS`, without their usage."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -103,11 +95,10 @@ def _mid(name: str) -> str:
 
 
 class ShownMemory:
-    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them.
+    """A memory in an answer; `values` are the JSON values of the wire model.
 
-    `last_said_at` is when it was said again, None when it was not, and `times_said` how often it was said. `ended_at` is since when what a
-    message says is no longer true, as far as a fact that rests on it was superseded; `edited_at` is when somebody gave it other words.
-    `beside` is the `mid` of the memory that it is shown for, where it would not be an answer by itself.
+    `last_said_at` is None unless repeated. `ended_at`: since when a message's fact is superseded. `edited_at`: when its
+    words changed. `beside`: the mid of the memory it accompanies, if it is no hit itself.
     """
 
     __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
@@ -123,7 +114,7 @@ class ShownMemory:
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
-        """That of a record which is not stored, or stored by another version."""
+        """Return the shown form of a record that was not read from Redis."""
         return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
 
     @property
@@ -152,7 +143,6 @@ class ShownMemory:
 
     @property
     def is_message(self) -> bool:
-        """Whether it is what was said, and not what is known."""
         return self.values["memory_type"] == "message"
 
     @property
@@ -161,33 +151,28 @@ class ShownMemory:
 
     @property
     def event_date(self) -> datetime | None:
-        """When it happened, if it says so."""
         date = self.values["event_date"]
         return None if date is None else datetime.fromisoformat(date)
 
     @property
     def when(self) -> datetime:
-        """When it happened, or was made."""
+        """The event date, or else the creation time."""
         return self.event_date or self.created_at
 
     def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
-        """Says where it stands in an answer."""
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Says which of its passages, from 1, fits the query best. A text that was edited since it was indexed may have fewer."""
+        """Set the passage (from 1) that fits best; an edited text may have fewer than when it was indexed."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
 
     def model(self) -> MemoryRecordResult:
-        """As the wire model."""
         return MemoryRecordResult.model_validate(self.values, context=ANSWER)
 
 
 class _StoredCard(NamedTuple):
-    """What an answer shows of a memory as it is stored. It belongs to all who ask for it."""
-
     values: Mapping[str, Any]
     last_said_at: datetime | None
     times_said: int
@@ -208,7 +193,6 @@ def _stored_card(
     ended: bytes | None,
     edited: bytes | None,
 ) -> _StoredCard:
-    """That of a row: its usage and its fields."""
     values = _values(raw)
     if used is not None:
         count, read_at = used.split()
@@ -229,7 +213,6 @@ def _stored_card(
 
 
 def _values(raw: bytes) -> dict[str, Any]:
-    """What an answer shows of a stored record."""
     body = cast("dict[str, Any]", from_json(raw))
     if not (_STORED <= body.keys() <= _RECORD_FIELDS) or None in body.values():
         # What another version wrote: pydantic knows what to leave out and what to add.
@@ -247,8 +230,7 @@ def _values(raw: bytes) -> dict[str, Any]:
 
 
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
-    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
-    tenant's, given by its tag."""
+    """Return the memory of a row; None if it is missing or another tenant's."""
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None
@@ -260,10 +242,9 @@ def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
 
 
 def _moment(seconds: bytes | None) -> datetime | None:
-    """A time of Redis (epoch seconds)."""
     return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
 
 
 def _instant(moment: datetime) -> str:
-    """As pydantic writes it."""
+    """Format a time as pydantic does."""
     return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

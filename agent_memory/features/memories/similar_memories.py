@@ -1,4 +1,4 @@
-"""What of a scope a new memory must be compared with: the same words, the same slot, what is near by vector and by words."""
+"""Find existing memories to compare a new one with: same words, same slot, or similar by vector or words."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """What is there of a new memory: the one of its id (`same_id`), and the current ones of its words (`twin`) and its slot (`holder`).
-
-    Of several with its words it is the one with its type and date.
-    """
+    """The memory with the same id (`same_id`), the same words (`twin`) and the same slot (`holder`)."""
 
     same_id: StoredMemory | None = None
     twin: StoredMemory | None = None
@@ -44,24 +41,19 @@ class ExistingMemories:
 
 @dataclass(frozen=True, slots=True)
 class NearMemories(ExistingMemories):
-    """Also the near ones with their similarity (cosine).
-
-    What is near by its words alone has no vector yet, or is not among the nearest: its similarity is None.
-    """
+    """Also similar memories with their cosine similarity; None if found by words alone."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
 
 class SimilarMemoryStore:
-    """Reads what is around memories; a handful of round trips for any number of them."""
-
     def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:
         self._client = client
         self._keys = keys
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
-        """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
+        """Return what exists around each record, found also by vector; never messages or other owners' memories."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:
@@ -91,7 +83,6 @@ class SimilarMemoryStore:
         return result
 
     async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
-        """What is there of each record."""
         standings = [standing(scope.tenant, record) for record in records]
 
         def build(pipe: Pipe) -> None:
@@ -123,7 +114,7 @@ class SimilarMemoryStore:
 
 
 def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
-    """The kept memories that a fact could repeat, refine or end, the likeliest first."""
+    """Return the memories a fact may repeat, refine or end, likeliest first."""
     words = set(stems(record.text))
     scored: dict[str, tuple[float, StoredMemory]] = {}
     for memory, similarity in around.near:

@@ -1,4 +1,4 @@
-"""Building the call of `memory_commit.lua`: steps, the values that they write, and the fence of the work that they come from."""
+"""Build the call of `memory_commit.lua`: steps, the values they write, and the fence of their session."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ _EMBEDDED_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
+    """Moves a session's cursor together with the memories made from its journal; refuses if it has moved.
 
-    `own` are the session's memories among them, as they stood in the journal, from which they go; so do those that are `refused`, each
-    with the reason, which the session shows. With `embeds` whoever writes them embeds them next: their marks are due only if that fails.
-    `report` is what the journal says of the work (`jobs/extraction_report.py`).
+    `own` are the session's own memories as they stood in the journal, `refused` those with a reason to show.
+    With `embeds` the writer embeds them next. `report` goes to the journal (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -59,7 +58,6 @@ class Fence:
     report: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def script_argument(self) -> dict[str, Any]:
-        """As the script knows it."""
         return {
             "sid": self.sid,
             "epoch": self.epoch,
@@ -76,14 +74,14 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """The key that orders the messages of a message memory's session; None for all other memories."""
+    """Return the key that orders the messages of the record's session; None if it is no message."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
-    """The field under which a piece of a memory's evidence is kept: the same for the same piece, whenever it came."""
+    """Return the field of a piece of evidence; the same piece always has the same field."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
         # However often, and by whom, a message is cited: it is one piece.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
@@ -93,12 +91,12 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
 
 
 def names_rest(evidence: Evidence) -> bool:
-    """Whether a piece stands for several times that something was said in a session."""
+    """True if a piece counts several times that something was said in a session."""
     return isinstance(evidence, StoredEvidence) and evidence.times is not None
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """The messages (mids) that are other names of a memory by a piece of its evidence (`name`: its field)."""
+    """Return the messages (mids) that a piece of evidence (`name`: its field) makes aliases of a memory."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -109,41 +107,39 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How a record is written, and what refuses it. It never gets beside the current memory of its slot, unless that is settled."""
+    """How a record is written and what refuses it. Without `slot_settled`, a current memory of its slot refuses it."""
 
     unique: Literal["words", "kin"] | None = None
-    """Not beside a current memory of its words; with "kin" only of its type and date, too."""
+    """Refuse if a current memory has its words ("kin": also its type and date)."""
     check_owner: bool = False
-    """Not under an id of another owner."""
+    """Refuse if the id belongs to another owner."""
     expect: str | None = None
-    """Only over this version; "" is none at all."""
+    """Write only over this version; "" means none."""
     deleted_since: bool | str = False
-    """Not when it was deleted before; a time (µs) is as of when a deletion counts."""
+    """Refuse if it was deleted; a time (µs) counts only deletions since then."""
     slot_settled: bool = False
     superseded: Sequence[str] = ()
-    """Memories (mids) that may have its words and its slot, as they end with it."""
+    """Memories (mids) that end with it and may share its words and slot."""
     leave: str | None = None
-    """The order of messages that it stood in and leaves."""
+    """The message order it leaves."""
     same_text: bool = False
-    """The text stays, and with it the vector."""
     edited: bool = False
-    """Somebody gave it other words: it is of the day of the edit, and was said once."""
+    """A caller changed its words: it counts as said once, on the day of the edit."""
     keep_digest: bool = False
-    """What its writer said counts as it did, so the same write again is the same."""
+    """Keep the digest, so repeating the original write changes nothing."""
     imported: bool = False
-    """Another server made it, see `MemoryStore.adopt_memories`."""
     alone: bool = False
-    """It is stored whatever else has its words, and takes over nothing."""
+    """Store it whatever else has its words, and absorb nothing."""
 
 
 _PLAIN = PutOptions()
 
 
 class StepGroups:
-    """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
+    """The groups of steps of one call. A group is done as a whole; with a change it can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
-        """With `revised` (an id and fields), puts of owners that change a memory are remembered as such a change."""
+        """With `revised` (an id and fields), puts that change a memory are recorded as such a change."""
         self._keys = keys
         self._tenant = tenant
         self._atomic = atomic
@@ -155,15 +151,12 @@ class StepGroups:
         self._groups: list[dict[str, Any]] = []
 
     def mid(self, memory_id: str) -> str:
-        """The name in keys of a memory."""
         return new_mid(self._tenant, memory_id)
 
     def message_order(self, record: MemoryRecord) -> str | None:
-        """As `order_of`."""
         return order_of(self._keys, self._tenant, record)
 
     def add_group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
-        """Adds steps that belong together."""
         self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
 
     def put_record(
@@ -174,10 +167,9 @@ class StepGroups:
         before: Sequence[MemoryRecord] = (),
         after: Sequence[MemoryRecord] = (),
     ) -> Step:
-        """Writes a record; `before` and `after` are its neighbours in its session, by whose words it is memory, too.
+        """Write a record; it is found also by the words of its session neighbors `before` and `after`.
 
-        A new turn in the words of a current memory becomes evidence of that, and another name of it; a new statement in the words of
-        turns takes them over in the same way.
+        A turn in the words of a current memory becomes its evidence and alias; a statement absorbs turns of its words.
         """
         stands = standing(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -205,7 +197,6 @@ class StepGroups:
         return step
 
     def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
-        """When a put is refused, and what else it does; only what is asked for."""
         # What is in quarantine stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
         quarantined = record.quarantine is not None
         conditions: dict[str, Any] = {
@@ -225,14 +216,14 @@ class StepGroups:
         return {name: value for name, value in conditions.items() if value}
 
     def _cited_messages(self, record: MemoryRecord) -> str:
-        """The messages that a fact was made of: their names in keys, with blanks between."""
+        """Return the key names of the messages a fact was made of, separated by spaces."""
         if is_turn(record) or not record.session_id:
             return ""
         ref = SessionRef(record.session_id, record.namespace, record.user_id)
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """What a turn says to what has its words already, and a statement to turns of its words."""
+        """Return what a turn adds to a memory of its words, and a statement to turns of its words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -262,7 +253,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
+        """Add evidence to a memory; the id of `alias`, a record not stored, becomes its alias."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -275,7 +266,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """What a new statement does to messages of its words, for one that is here already; None for a message itself."""
+        """Let a stored statement absorb messages of its words; None for a message."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -283,11 +274,11 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
+        """Make an id an alias of a memory; `dig` is the digest of the record given under it."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
+        """Remove evidence (`name`: its field) and the aliases it made."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -296,7 +287,7 @@ class StepGroups:
         return step
 
     def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
-        """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
+        """Retire a memory; its id may become an alias of the mid `alias_of`."""
         step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
         order = order_of(self._keys, self._tenant, memory.record)
         if order is not None:
@@ -304,17 +295,15 @@ class StepGroups:
         return step | ({} if alias_of is None else {"alias": alias_of})
 
     def check_version(self, memory: StoredMemory) -> Step:
-        """Nothing, but only while a memory is as it was read."""
+        """Refuse the group if the memory changed since it was read."""
         return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
 
     def _add(self, values: Sequence[Arg]) -> int:
-        """The position of the first of some values, from 0."""
         position = len(self._values)
         self._values += values
         return position
 
     def _add_once(self, values: Sequence[str]) -> int:
-        """As `_add`, for what several steps have alike."""
         position = self._shared.get(values)
         if position is None:
             position = self._shared[values] = self._add(values)
@@ -322,11 +311,9 @@ class StepGroups:
 
     @property
     def values(self) -> Sequence[Arg]:
-        """What the steps write; they name positions in it."""
         return self._values
 
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        """The script's reply."""
         return await scripts.commit_steps(
             self._groups,
             self._values,

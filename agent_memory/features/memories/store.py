@@ -1,4 +1,4 @@
-"""Long-term memories in Redis: written at once, found by words at once and by vector once embedded."""
+"""Long-term memories in Redis: found by words at once, by vector once embedded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _VECTORS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """A memory that waits for its vector, with its neighbours in the session if it is a message."""
+    """A memory to embed, with its session neighbors if it is a message."""
 
     mid: str
     version: int
@@ -49,13 +49,13 @@ class IndexJob:
     before: list[MemoryRecord]
     after: list[MemoryRecord]
     terms: str | None = None
-    """The index terms of what is no longer current: they stay as they are."""
+    """The index terms of a retired version; they do not change."""
     tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What the search gets to know of a memory: its vector (float32, length 1) and its index terms."""
+    """A memory's vector (float32, length 1) and index terms."""
 
     mid: str
     version: int
@@ -64,36 +64,30 @@ class IndexEntry:
     terms: str
     past: bool = False
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
-    """The index terms and the vector of each passage of a long text."""
+    """The index terms and vector of each passage of a long text."""
 
 
 class MemoryStore(MemoryQueries):
-    """All reads and writes of long-term memories."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec) -> None:
         super().__init__(keys, spec)
         self._client = client
         self._scripts = scripts
 
     def mid(self, scope: Scope, memory_id: str) -> str:
-        """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
     def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
-        """The messages (mids) that are other names of a memory by a piece of its evidence."""
+        """Return the messages (mids) that a piece of evidence makes aliases of a memory."""
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
         self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
     ) -> list[str] | None:
-        """Stores memories: "new", "changed" (the same id, other content), "same", or with `background` "buried" (deleted before).
+        """Store memories: "new", "changed", "same", or with `background` "buried" (deleted before).
 
-        With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
-        slot: "slot <mid>". Both are for `memories/write_decisions.py` to decide. What is changed stays as a version, and the change can be
-        undone. With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
-
-        Raises IdTaken, with nothing written, when an id belongs to another owner. Of a list of several batches an id that somebody takes
-        while it is written refuses its batch and those that follow.
+        With `dedupe`, a new memory that repeats a current one's words is refused as "twin <mid>". A current memory of
+        its slot refuses it as "slot <mid>". With a fence, records and cursor move in one step; None if it refused.
+        Raises IdTaken, with nothing written (of later batches: that batch and those after it are not written).
         """
         permit_writing(scope, records)
         states: list[str] = []
@@ -108,11 +102,9 @@ class MemoryStore(MemoryQueries):
         return states
 
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
-        """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried"; with `dedupe` also
-        "twin <mid>", as `write`, but for what has a place in a session.
+        """Store another server's memories with their times: "new", "same", "other", "buried" or "twin <mid>".
 
-        Nothing that is here changes: a memory whose id is taken by other content is left out, as is one that was deleted here. Messages
-        take their place in their session by `created_at`, before all that were said here.
+        Existing memories do not change, and deleted ones stay deleted. Messages join their session by `created_at`.
         """
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
@@ -167,7 +159,7 @@ class MemoryStore(MemoryQueries):
         return None if reply[0] == "fenced" else reply[1:]
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """The ids among those of some memories that belong to other owners, in whatever state their own memories are."""
+        """Return the ids of records that belong to other owners."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -175,11 +167,7 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
-        `settled`, when another has its slot.
-
-        It leaves its old place among a session's messages when its session, user, namespace or type changed.
-        """
+        """Write a changed memory; False if its version changed or, unless `settled`, another memory has its slot."""
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -190,34 +178,27 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Writes a memory that was in quarantine where it is found, if it still has this version: "changed", "moved" or "slot <mid>".
-
-        Given again, it counts as what was given before.
-        """
+        """Write a memory without its quarantine if it still has this version: "changed", "moved" or "slot <mid>"."""
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
         return (await steps.run_steps(self._scripts))[1]
 
     async def get_versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
-        """A memory and its version, for `replace_memory`."""
+        """Return a memory and its version, for `replace_memory`."""
         memory = (await self.find(scope, [memory_id]))[0]
         return None if memory is None else (_plain(memory.record), memory.version)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
-        """The memories of these ids, None where there is none."""
+        """Return the memories of ids; None where missing."""
         return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
-        """The memories of these ids as they are now, also those whose time is over; None where there is none.
-
-        An id that has become another name of a memory answers with that memory, under its own id. One round trip, a second one for
-        such ids.
-        """
+        """Return the memories of ids, also retired ones; None where missing. An alias resolves to its memory."""
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
     async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
-        """As `find`, by their names in keys; other names of a memory are not followed."""
+        """Return memories by mid; aliases are not followed."""
         return await self._read(scope, mids, follow=False)
 
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
@@ -250,12 +231,11 @@ class MemoryStore(MemoryQueries):
         return memories
 
     async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
-        """The memories of these names in keys, and versions of names that begin with `PAST`; None where there is none, or where it is
-        not the caller's after all."""
+        """Return records by key name (versions begin with `PAST`); None if missing or out of reach."""
         return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
     async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
-        """As `fetch_records`, with their versions and with the times when they were recorded and retired."""
+        """As `fetch_records`, with versions and recording times."""
         if not names:
             return []
 
@@ -274,11 +254,11 @@ class MemoryStore(MemoryQueries):
         return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
     async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
-        """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
+        """Delete memories for good; background work cannot restore them. Return how many existed."""
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Deletes as `delete_records`, each only if it still has its version (None: any); says which were deleted."""
+        """Delete as `delete_records`, each only if it has its version (None: any); True for each deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -291,7 +271,7 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """When (epoch seconds) these memories were last read, as far as readings were counted."""
+        """Return when (epoch seconds) memories were last read; unread ones are left out."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
@@ -300,26 +280,25 @@ class MemoryStore(MemoryQueries):
     # For background work.
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Some memories (mids, of all tenants) whose end has come, and that stand among the current ones still."""
+        """Return current memories (mids, all tenants) whose end has come."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
-        """Moves memories whose end has come out of the current ones; returns how many."""
+        """Retire memories whose end has come; return how many."""
         return await self._scripts.sweep_ended(mids)
 
     async def list_unembedded(self, limit: int) -> list[str]:
-        """Some versions that were retired before they had a vector."""
+        """Return some versions that retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
-        """These versions have their vector, or are gone."""
         with redis_errors():
             await self._client.srem(self._keys.bare, *names)
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
-        """What must be known to index these memories (three round trips at most), and the names of those that are gone."""
+        """Return the jobs that index these memories, and the mids of memories that are gone."""
 
         def build(pipe: Pipeline) -> None:
             for mid in mids:
@@ -355,8 +334,7 @@ class MemoryStore(MemoryQueries):
         return jobs, gone
 
     async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """What stands around memories (mid, order, and by which mid it stands in that), by mid. What has become another name of a memory
-        stands there with that one's words."""
+        """Return the records before and after each memory in its order, by mid. Aliases resolve."""
         if not positions:
             return {}
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
@@ -387,9 +365,9 @@ class MemoryStore(MemoryQueries):
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
-        """Makes memories findable by vector and ends their claims; False where one changed meanwhile (it stays due) or is gone.
+        """Index memories and end their claims; False where one changed meanwhile or is gone.
 
-        Some at a time: each takes the engine about half a millisecond, in which it answers nobody.
+        Works in small batches: each memory blocks the engine for about half a millisecond.
         """
         done: list[bool] = []
         batch: list[IndexEntry] = []
@@ -413,7 +391,7 @@ class MemoryStore(MemoryQueries):
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
-    """Where messages that are evidence of a memory stand among those of their sessions: lines of an order's key and a mid."""
+    """Return lines of "order-key mid" for the messages that are evidence of a memory."""
     lines: list[str] = []
     for name, raw in pieces.items():
         piece = StoredEvidence.model_validate_json(raw)
@@ -424,6 +402,5 @@ def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Ma
 
 
 def _plain(record: MemoryRecord) -> MemoryRecord:
-    """A record as it was written: without what only Redis knows of its version."""
     record.recorded_at = record.retired_at = None
     return record

@@ -1,4 +1,4 @@
-"""How far memories are to be trusted, by where they come from: the least of all that they were made of (pure)."""
+"""Trust of memories by their source: the least of all sources they were made from (pure)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import MemoryRecord, SourceClass
 
 TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import": 0.6, "inference": 0.6, "tool": 0.3}
-"""Of what a user said, a program stated, the assistant said, another server made, a model concluded, a tool fetched."""
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Where a memory comes from: as it says, else by who said it, else a program stated it."""
+    """Return where a memory comes from: its own field, else its speaker, else "client"."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -27,7 +26,7 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
-    """The least of what it says, of its source (`source`, for who has asked for it), and of the sources that its evidence names."""
+    """Return the least trust of the record, its source and the sources of its evidence."""
     least = TRUST[source or source_of(record)]
     for piece in record.evidence or ():
         if piece.source is not None:
@@ -36,11 +35,11 @@ def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Source and trust of what is made of several memories: those of the least trusted one."""
+    """Return source and trust of a memory made of several: those of the least trusted."""
     least = min(records, key=trust_of)
     return {"source_class": source_of(least), "trust": trust_of(least)}
 
 
 def approval(text: str) -> str:
-    """What a record carries whose text somebody has approved: it stands for this text only."""
+    """Return the mark of an approved text; it is valid for this text only."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

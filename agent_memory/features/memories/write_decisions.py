@@ -1,7 +1,4 @@
-"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new.
-
-What becomes of messages in the words of a memory is decided where they are written: `lua/parts/same_words.lua`.
-"""
+"""Decide without a model whether a new memory repeats another, succeeds one in its slot, or is new."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
-
-    Raises IdTaken.
-    """
+    """Store records; repeats and successors are decided one by one. Raises IdTaken."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
@@ -58,10 +52,7 @@ async def store_settled(
 async def decide(
     store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it.
-
-    What is in quarantine stands for itself: it ends no fact and repeats none.
-    """
+    """Return decisions per record. Records that share words or a slot with an earlier one wait for the next round."""
     quarantined = [record for record in records if record.quarantine is not None]
     records = [record for record in records if record.quarantine is None]
     alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
@@ -99,7 +90,7 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
 async def decide_edit(
     store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
-    """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
+    """Return decisions if an edit claims a slot that another fact has; None if it is free."""
     (existing,) = await neighbours.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
@@ -112,7 +103,7 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory here says: it is its evidence, its id a name of it."""
+    """As `MemoryStore.adopt_memories`; "repeat" for a record that became evidence of a memory here."""
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
@@ -127,7 +118,7 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Puts a fact that was learned late among the former facts of its slot: it was true until the next began, and ends the one before."""
+    """Insert a fact learned late among its slot's former facts: it ends when the next one began."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # Whoever wrote it may have named anything there.
@@ -148,10 +139,7 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """Whether a record of the same words says nothing that contradicts a memory: no other time, slot, pin or metadata.
-
-    Its type alone is no difference: entrances have their own defaults, and models their own opinion.
-    """
+    """True if a record of the same words agrees with a memory in time, slot, pin and metadata. Types may differ."""
     if record.pinned and not old.pinned:
         return False
     if None not in (record.event_date, old.event_date) and record.event_date != old.event_date:
@@ -164,7 +152,7 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """As `repeats`, also of messages: those of one role tell the same, unless they speak of their own day or month."""
+    """As `repeats`, also for messages: same role and, if they name their own day or month, the same one."""
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)
     if not is_turn(old):

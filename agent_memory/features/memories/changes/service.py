@@ -1,4 +1,4 @@
-"""What became of memories: their versions, their evidence, changes and undoing them."""
+"""Versions, evidence and changes of memories, and undoing changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """The fields of two records that differ, each as [before, after]; times of writing and reading are no difference."""
+    """Return the fields of two records that differ, as [before, after]; server times are ignored."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -43,8 +43,6 @@ Approval = Callable[[Scope, StoredChange], Awaitable[Mapping[str, Any]]]
 
 
 class HistoryService:
-    """Answers what was, why it changed, and brings it back."""
-
     def __init__(self, store: MemoryStore, changes: ChangeStore, commits: MemoryCommits) -> None:
         self._store = store
         self._changes = changes
@@ -52,16 +50,13 @@ class HistoryService:
         self._approvals: dict[str, Approval] = {}
 
     def register_approval(self, kind: str, approval: Approval) -> None:
-        """Lets another feature carry out proposals of a kind: those whose proposal has a member of that name.
-
-        It returns what the answer says besides.
-        """
+        """Let a feature carry out proposals that have a member named `kind`."""
         self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
-        """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
+        """Return a memory as known at one time if it was true at the other; the last version without times.
 
-        Without any time it is its last version, also when it is no longer a current one.
+        Raises NotFound.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):
@@ -77,7 +72,7 @@ class HistoryService:
         raise NotFound(f"Memory with ID {memory_id} not found at that time")
 
     async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
-        """All versions of a memory, the newest first, and its changes. Raises NotFound."""
+        """Return all versions, newest first, and the changes of a memory. Raises NotFound."""
         versions = await self._versions(scope, memory_id)
         if not versions:
             raise NotFound(f"Memory with ID {memory_id} not found")
@@ -99,12 +94,12 @@ class HistoryService:
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
-        """How many versions of each memory there are, the current one among them; 1 for what is not there."""
+        """Return the number of versions of each memory; 1 for unknown ids."""
         ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
         return [1 + len(ledger.versions) for ledger in ledgers]
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
-        """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
+        """Return the versions of a memory, newest first; an alias resolves to its memory."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
         if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
@@ -119,10 +114,7 @@ class HistoryService:
         return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
-        """What a memory rests on, with the messages that still exist. Of what was said very often: the first and the latest times.
-
-        Raises NotFound.
-        """
+        """Return a memory's evidence with the messages that still exist. Raises NotFound."""
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
@@ -143,7 +135,7 @@ class HistoryService:
     async def read_changes(
         self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int
     ) -> ChangeListResponse:
-        """A page of changes, the newest first; with a memory, of those that it was part of."""
+        """Return a page of changes, newest first; with a memory, only its changes."""
         if memory_id is None:
             total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
         else:
@@ -155,16 +147,15 @@ class HistoryService:
         return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
 
     async def read_change(self, scope: Scope, change_id: str) -> Change:
-        """Raises NotFound."""
         return (await self._shown(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
-        """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
+        """Undo a change; return the undoing change. Raises NotFound, Conflict."""
         name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
+        """Undo all applied changes of a batch, last first. Raises NotFound; Conflict at the first that fails."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -176,7 +167,7 @@ class HistoryService:
         return ChangeListResponse(changes=shown, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
+        """Carry out a proposal. Raises NotFound; Conflict if it is none or a memory of it changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
@@ -196,7 +187,6 @@ class HistoryService:
         return await self.read_change(scope, change_id)
 
     async def reject_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Ends a proposal. Raises NotFound, Conflict."""
         await self._changes.end_proposal(scope, await self._require(scope, change_id))
         return await self.read_change(scope, change_id)
 
@@ -238,7 +228,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """Whether a change is within a caller's reach: a change knows its namespace and user itself, of its agents its memories know."""
+    """True if a change is in reach; its memories know the agents, the change itself does not."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -268,7 +258,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, when, and in which words."""
+    """Return a message from its memory; of an alias the evidence knows speaker, time and words."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, said, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

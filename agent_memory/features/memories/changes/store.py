@@ -1,7 +1,4 @@
-"""Recorded changes of memories: reading them with what was before and after, and undoing them.
-
-A change keeps no content, only which version of which memory it replaced by which; the versions are the memories' history.
-"""
+"""Read and undo recorded changes. A change names versions of memories; their content is in the memories' history."""
 
 from __future__ import annotations
 
@@ -34,8 +31,6 @@ from agent_memory_client.models import MemoryRecord
 
 @dataclass(frozen=True, slots=True)
 class StoredChange:
-    """A change as Redis has it: `lines` say what was done, in order."""
-
     id: str
     kind: ChangeKind
     state: str
@@ -47,14 +42,14 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The memories (mid) with the versions before and after, "" where there was none."""
+        """The memories (mid) with the versions before and after; "" for none."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What else there is of a memory: versions that are not current, other ids (mids), changes."""
+    """A memory's former versions, aliases (mids) and changes."""
 
     versions: list[str] = field(default_factory=list[str])
     aliases: list[str] = field(default_factory=list[str])
@@ -62,15 +57,13 @@ class Ledger:
 
 
 class ChangeStore:
-    """Reads and undoes changes."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
 
     async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
-        """The changes of these ids; None where there is none in the caller's scope."""
+        """Return changes by id; None if missing or out of reach."""
         if not ids:
             return []
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
@@ -78,13 +71,13 @@ class ChangeStore:
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, wanted: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """How many changes there are with these values (of ns, u, kd, bt, st), and the ids of a page of them, the newest first."""
+        """Return the total and a page of ids of matching changes (by ns, u, kd, bt, st), newest first."""
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in wanted.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Some forgettings (tenant and change) of before a time that nobody has undone, the oldest first. For background work."""
+        """Return (tenant, change) of forgettings before a time that were not undone, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -92,11 +85,9 @@ class ChangeStore:
         return [(untag(hit.fields[b"t"].decode()), hit.mid) for hit in hits.hits]
 
     async def load_ledger(self, mid: str) -> Ledger:
-        """What else there is of a memory."""
         return (await self.load_ledgers([mid]))[0]
 
     async def load_ledgers(self, mids: Sequence[str]) -> list[Ledger]:
-        """As `load_ledger`, of several."""
         rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids]) if mids else []
         named = [[member.decode() for member in row] for row in rows]
         return [
@@ -109,7 +100,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """These versions (mid, version) of memories, current or not; None where they are gone."""
+        """Return versions (mid, version) of memories, current or not; None if gone."""
         if not names:
             return []
 
@@ -135,19 +126,16 @@ class ChangeStore:
         return memories
 
     async def load_evidence(self, mid: str) -> list[StoredEvidence]:
-        """The evidence that came after a memory was written."""
+        """Return the evidence added after a memory was written."""
         return list((await self.load_evidence_fields(mid)).values())
 
     async def load_evidence_fields(self, mid: str) -> dict[str, StoredEvidence]:
-        """As `load_evidence`, each piece under the name of its field."""
+        """As `load_evidence`, by field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Brings back what was before a change; returns the id of the change that this is.
-
-        Raises Conflict when it is not applied, or when a memory of it was changed or deleted since.
-        """
+        """Undo a change; return the undoing change's id. Raises Conflict if not applied or a memory changed since."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
@@ -177,14 +165,13 @@ class ChangeStore:
         return name
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
-        """Ends a proposal. Raises Conflict when it is none."""
+        """Reject a proposal. Raises Conflict if it is none."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
         if (await steps.run_steps(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
 
     async def require_change(self, scope: Scope, change_id: str) -> StoredChange:
-        """Raises NotFound."""
         change = (await self.load_changes(scope, [change_id]))[0]
         if change is None:
             raise NotFound(f"Change {change_id} not found")

@@ -24,13 +24,11 @@ answer: {{"same": []}}"""
 
 
 class RepeatsAnswer(BaseModel):
-    """What the model answers."""
-
     same: list[int] = Field(description="Numbers of the pairs whose second note can be thrown away.")
 
 
 def find_repeats(pairs: Sequence[tuple[str, str]]) -> list[ChatMessage]:
-    """The messages of one call; the answer cites the pairs by their place, from 1."""
+    """Return the messages of one call; the answer numbers the pairs from 1."""
     lines = "\n".join(json.dumps({"n": n, "a": a, "b": b}, ensure_ascii=False) for n, (a, b) in enumerate(pairs, start=1))
     asked = f'Pairs, one JSON object per line:\n{fence(lines, "pairs")}\n\nNow answer with the numbers under "same".'
     return [ChatMessage("system", _TASK.format(data_rule=DATA_RULE)), ChatMessage("user", asked)]

@@ -1,8 +1,6 @@
-"""Which stored memories repeat each other when they are compacted, and what is left of them (pure).
+"""Choose repeats to merge (pure). Only unedited facts that a worker extracted go: no caller knows their ids.
 
-What may go is what nobody outside knows: the id of a fact that a worker took out of a session, as long as nobody edited it. An id that a
-caller gave stays valid, with one exception: memories that agree in everything but their ids and times, which is what a client's repeated
-create makes. A message is never a repeat: its place among its neighbours is part of it.
+One exception: memories that differ only in ids and times, as a client's repeated create makes. Messages never go.
 """
 
 from __future__ import annotations
@@ -42,15 +40,13 @@ _INCIDENTAL = {
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What stays, as it is and as it will be, and the repeats that go."""
-
     stays: StoredMemory
     merged: MemoryRecord
     repeats: list[StoredMemory]
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """Whether a memory's id was made by a worker for a fact, and nobody edited it since."""
+    """True if a worker made the memory's id for a fact and nobody edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -59,7 +55,7 @@ def made_here(record: MemoryRecord) -> bool:
 
 
 def identical(record: MemoryRecord, other: MemoryRecord) -> bool:
-    """Whether two memories agree in everything but their ids, times and counts."""
+    """True if two memories differ only in ids, times and counts."""
     return _essence(record) == _essence(other)
 
 
@@ -69,18 +65,17 @@ def _essence(record: MemoryRecord) -> dict[str, Any]:
 
 
 def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
-    """Whether a repeat may go when `stays` stays."""
     return not record.pinned and (made_here(record) or identical(record, stays))
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """The order in which repeats stay: pinned ones first, then those that a caller knows, then the oldest."""
+    """Return the sort key that decides which repeat stays: pinned, then known to a caller, then oldest."""
     record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 
 
 def plan(group: Sequence[StoredMemory]) -> list[Merge]:
-    """What to merge of memories of one kin."""
+    """Return the merges of memories of one kin."""
     staying: list[tuple[StoredMemory, list[StoredMemory]]] = []
     for memory in sorted(group, key=precedence):
         target = next((repeats for first, repeats in staying if may_go(memory.record, first.record)), None)
@@ -92,7 +87,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """What stays, with the evidence, tags, counts and unknown metadata of its repeats; its words, id, dates and pin are its own."""
+    """Return `stays` with the evidence, tags, counts and unknown metadata of its repeats."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={
@@ -112,10 +107,7 @@ def _union(lists: Any, most: int | None = None) -> list[str] | None:
 
 
 def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
-    """Whether it makes sense to ask if two memories with similar vectors say the same, so that `other` could go.
-
-    Numbers and negations that differ are what vectors do not see; events are only the same if their dates are.
-    """
+    """True if a model should compare two similar memories: numbers, negations and event dates must agree."""
     if not made_here(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
         return False
     if kin(stays)[1:5] != kin(other)[1:5]:

@@ -1,4 +1,4 @@
-"""Compaction as its callers see it: they order it and learn how many memories remain; workers do it."""
+"""Order compactions and count what remains; workers do the work."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ COMPACT = "compact"
 
 
 class DuplicateService:
-    """Orders compactions."""
-
     def __init__(self, orders: OrderStore, survey: MemoryScan) -> None:
         self._orders = orders
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
+        """Order a merge of repeats in a namespace, user and session (or all); return the mark to wait for."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     async def count_remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
-        """How many memories there are now."""
         return await self._survey.count_memories(scope, Selection.of(namespace, user_id, session_id))

@@ -1,4 +1,4 @@
-"""What reads like an instruction to a model is put aside until somebody has looked at it."""
+"""Quarantine texts that read like instructions to a model until an administrator has reviewed them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
-"""The reason of a fact that was taken out of a message which is suspicious itself."""
 # An id is shown beside its memory; one that is long enough to say something is looked at, too.
 _LONG_ID = 40
 # Sources that speak for a user.
@@ -25,7 +24,7 @@ _TRIES = 16
 
 
 def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Rule]:
-    """The rules of suspicion that records have to be looked at with."""
+    """Return the suspicion rules that may match any of the records."""
     if not settings.longterm.quarantine:
         return ()
     texts, of_user = list[str](), True
@@ -39,7 +38,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
-    """Why a memory must be looked at before anybody is shown it, or None; `rules` are those of `rules_of`."""
+    """Return why a memory needs a review, or None; `rules` come from `rules_of`."""
     if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
         return None
     if rules is None:
@@ -51,13 +50,13 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """A record as it is to be stored: in quarantine if it must be looked at, or (`derived`) was made of what must."""
+    """Return the record, quarantined if suspicious or (`derived`) made from a suspicious message."""
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
-    """A caller's record, whose own word on quarantine and approval does not count; `rules` are those of `rules_of`."""
+    """Screen a caller's record; its own `quarantine` and `approved` are ignored."""
     if not rules and rules is not None and record.approved is None and record.quarantine is None:
         return record
     if record.approved is not None:
@@ -66,8 +65,6 @@ def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequen
 
 
 class QuarantineService:
-    """Reviews."""
-
     def __init__(self, store: QuarantineStore, memories: MemoryStore) -> None:
         self._store = store
         self._memories = memories
@@ -75,7 +72,7 @@ class QuarantineService:
     async def list_quarantined(
         self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
     ) -> QuarantineListResponse:
-        """What waits for a review, the newest first. Raises Forbidden for what is out of reach."""
+        """Return a page of quarantined memories, newest first. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         total, names = await self._store.find_quarantined(scope, namespace, user_id, offset, limit)
         memories = [
@@ -84,10 +81,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=total, next_offset=offset + limit if offset + limit < total else None)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Lets a memory be found and shown, as it reads now. For administrators: who writes must not vouch for what is written.
-
-        It takes its slot only if no other fact has it. Raises Forbidden, NotFound, Conflict.
-        """
+        """Release a memory as it reads now; it keeps its slot only if free. Raises Forbidden, NotFound, Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)
@@ -102,7 +96,7 @@ class QuarantineService:
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
-        """Deletes a memory that is in quarantine, for good. Raises NotFound, Conflict."""
+        """Delete a quarantined memory for good. Raises NotFound, Conflict."""
         record, version = await self._waiting(writing(scope), memory_id)
         if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")

@@ -1,4 +1,4 @@
-"""Finding what is in quarantine. It stands where default reads never look, beside what is over."""
+"""Find quarantined memories. They are stored with retired ones, where default reads do not look."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from agent_memory.foundation.storage.search.syntax import all_of
 
 
 class QuarantineStore:
-    """Lists what waits for a review."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._index = history_index_name(keys, spec)
@@ -23,7 +21,7 @@ class QuarantineStore:
     async def find_quarantined(
         self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
     ) -> tuple[int, list[str]]:
-        """How many memories there are in quarantine, and the names of a page of them, the newest first."""
+        """Return the total and a page of names, newest first."""
         clause = all_of(filters.where(scope, Selection.of(namespace, user_id)), filters.IN_QUARANTINE)
         hits = await search(self._client, self._index, name_query(clause, offset, limit, sort_by=("c", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]

@@ -1,7 +1,6 @@
-"""Forgetting: which memories a policy gives up (pure), and the service that looks at all of them and deletes some.
+"""Forget memories by a policy: choose (pure) among all that match, and delete at most `limit` of them.
 
-Every memory that matches is looked at, however many there are; `limit` bounds how many go in one call, the rest is left for the next one.
-Pinned memories never go, nor do the ids that the caller spares. What is changed while we look (pinned, for one) stays.
+Pinned memories, spared ids and memories changed meanwhile stay.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is given up. Days may have fractions; `types` are the only ones that can go, None for all; `budget` is how many stay."""
+    """What to forget. `types` limits it to these types (None: all); `budget` is how many stay."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -42,15 +41,13 @@ class Policy:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all is asked for: then nothing is given up."""
         return self.max_age_days is None and self.max_inactive_days is None and self.budget is None
 
 
 def parse_policy(raw: Mapping[str, Any]) -> Policy:
-    """The policy of a request. As in the contract, unknown keys and days that are no numbers count as not given.
+    """Return the policy of a request; unknown keys and days that are no numbers are ignored, as in the contract.
 
-    Raises BadInput for negative numbers, which would give up everything, and for an allow-list that is none: leaving that out would
-    delete more than was asked for.
+    Raises BadInput for negative numbers and an invalid allow-list: ignoring those would delete more than asked.
     """
     types = raw.get("memory_type_allowlist")
     if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
@@ -76,10 +73,9 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 
 
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
-    """Whether a memory is past the policy's ages.
+    """True if a memory is past the policy's ages. With both bounds it must be past both,
 
-    The rule is the contract's: a single bound decides by itself; with both, a memory goes when it is too old *and* not read for too long,
-    or when it is `hard_age_multiplier` times too old.
+    or past `hard_age_multiplier` times the age (the contract's rule).
     """
     age = (now - record.created_at).total_seconds() / _DAY
     idle = (now - record.last_accessed).total_seconds() / _DAY
@@ -92,17 +88,16 @@ def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
 
 
 def recency(record: MemoryRecord, now: datetime) -> float:
-    """How fresh a memory is, 0 to 1: 0.6 * 2^(-days since it was read / 7) + 0.4 * 2^(-days since it was made / 30).
+    """Return 0.6 * 2^(-days since read / 7) + 0.4 * 2^(-days since created / 30), the contract's recency score.
 
-    The contract's recency score with its default weights and half-lives; exponential decay of importance as in Park et al., "Generative
-    Agents", UIST 2023.
+    Park et al., "Generative Agents", UIST 2023.
     """
     return recency_score(0.0, record.last_accessed, record.created_at, now, _FRESHNESS)
 
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` memories to give up, of any number that it is shown one by one; holds no more than twice that many."""
+    """Chooses at most `limit` memories of any number shown one by one; holds at most twice that many."""
 
     policy: Policy
     now: datetime
@@ -113,7 +108,6 @@ class Choice:
     _staying: int = 0
 
     def look(self, memory: StoredMemory) -> None:
-        """Looks at one memory."""
         record, policy = memory.record, self.policy
         if record.pinned or record.id in self.spared or (policy.types is not None and record.memory_type.value not in policy.types):
             return
@@ -131,17 +125,14 @@ class Choice:
                 heapq.heappushpop(self._stale, item)
 
     def chosen(self) -> list[StoredMemory]:
-        """What is to go: those past their age, then what is beyond the budget, the stalest first."""
+        """Return what to delete: outdated memories, then those beyond the budget, stalest first."""
         beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
         return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """The selection without what cannot be past the policy's ages, for the index to leave out; as it is when there is a budget.
-
-    The index knows times to the second and may know an older time of reading, so this lets through more than `outdated` does, never less.
-    """
+    """Narrow the selection by the policy's ages for the index; it may let through too much, never too little."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
@@ -161,8 +152,6 @@ def _days_before(now: datetime, days: float) -> datetime:
 
 
 class RetentionService:
-    """Forgets by a policy."""
-
     def __init__(self, survey: MemoryScan, commits: MemoryCommits) -> None:
         self._survey = survey
         self._commits = commits
@@ -170,17 +159,13 @@ class RetentionService:
     async def forget_by_request(
         self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Forgets as a request asks. Raises BadInput for a policy that cannot be meant."""
         policy = parse_policy(body.policy)
         return await self.forget_by_policy(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
 
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Looks at all memories that are meant and deletes at most `limit` of them (never more than 10,000), the oldest first.
-
-        `scanned` counts what was looked at; in a dry run `deleted` counts what would go.
-        """
+        """Delete at most `limit` matching memories (never more than 10,000), oldest first; count only if `dry_run`."""
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
         scanned = await self._survey.count_memories(scope, selection)
@@ -195,7 +180,6 @@ class RetentionService:
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
 
     async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
-        """Forgets as recorded changes of one batch, which can be undone; what changed meanwhile stays."""
         batch, gone = str(ULID()), list[StoredMemory]()
         origin = ChangeOrigin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):

@@ -1,4 +1,4 @@
-"""The candidates of a search: the lists that it asks the index for, as commands on a pipeline, and the hits of their replies."""
+"""Queue the candidate lists of a search on a pipeline, and parse their replies."""
 
 from __future__ import annotations
 
@@ -16,25 +16,20 @@ from agent_memory_client.models import SearchModeEnum
 
 
 class CandidateList(Enum):
-    """A list that the index is asked for."""
-
     NEAREST = auto()
-    """The nearest by meaning, with their distances."""
     WITHIN_DISTANCE = auto()
-    """All within the distance that the request names."""
     MATCHING = auto()
-    """Only how many the filter lets through."""
+    """Only the number of memories that match the filter."""
     BEST_BY_WORDS = auto()
-    """The best by words, with their scores."""
     NEAREST_IN_TIME = auto()
-    """As the lists above, of the time that the query names: what belongs to it may be far down in them."""
+    """The same lists within the time the query names, whose memories may rank far down otherwise."""
     BEST_BY_WORDS_IN_TIME = auto()
     NEAREST_FACTS = auto()
-    """As the lists above, of what is no message: however much chat is nearer, it is not crowded out."""
+    """The same lists without messages, so that chat cannot crowd out facts."""
     BEST_FACTS_BY_WORDS = auto()
-    """Only where a search goes by words alone."""
+    """Only for searches by words alone."""
     NEAREST_PASSAGES = auto()
-    """Passages of long memories, which a list of memories holds by their beginnings."""
+    """Passages of long memories; the other lists know only a memory's beginning."""
     BEST_PASSAGES_BY_WORDS = auto()
 
 
@@ -49,14 +44,13 @@ _BY_WORDS = frozenset(
 # What a caller does not name another of.
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
-"""How deep the lists of facts go: a prompt shows half as many, in a handful of hundred tokens."""
+"""Depth of the lists of facts; a prompt shows half as many."""
 
 Candidates = Mapping[CandidateList, Hits]
-"""The hits of each list that was asked for."""
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """The lists that a query needs, in the order of its commands; none for a query that can match nothing."""
+    """Return the lists a query needs, in the order of its commands; none if it can match nothing."""
     if query.empty:
         return ()
     if query.meaning is None:
@@ -90,7 +84,7 @@ def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
 
 
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
-    """Puts a query's commands on a pipeline; returns how many replies they give, which `parse_candidates` takes."""
+    """Queue a query's commands; return the number of replies, which `parse_candidates` takes."""
     lists = lists_of(query)
     for wanted in lists:
         _queue_list(pipe, store, query, wanted, query.clause, past=False)
@@ -130,7 +124,7 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: Cand
 
 
 def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
-    """The hits of a query's replies; those of history follow those of the rest. Raises RedisUnavailable for an incomplete answer."""
+    """Return the hits of a query's replies. Raises RedisUnavailable for an incomplete answer."""
     lists = lists_of(query)
     hits = list(map(parse_hits, replies))
     if query.words.weights and query.request.text_scorer == _OWN_SCORER:
@@ -143,14 +137,13 @@ def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
 
 
 def _with_history(current: Hits, past: Hits) -> Hits:
-    """Two answers to one question as one, by distance or by score: each list has its own kind of value."""
     hits, distances = [*current.hits, *past.hits], current.distances or past.distances
     hits.sort(key=lambda hit: hit.value, reverse=not distances)
     return Hits.of(current.total + past.total, hits, distances=distances)
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """The times (epoch seconds) in a field of the hits, by name, as far as they were asked for."""
+    """Return the times (epoch seconds) in a field of the hits, by name."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

@@ -1,4 +1,4 @@
-"""How common a query's words are among the memories that a search may find: in how many of them each stands."""
+"""Count how common a query's words are among the memories it searches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_TERMS = 256
 
 
 class TermStatistic(NamedTuple):
-    """In how many memories a term stands, and how much it adds to a score at most."""
+    """How many memories have a term, and the most it adds to a score."""
 
     memories: int
     best_score: float
@@ -44,19 +44,17 @@ class TermStatistic(NamedTuple):
 
 @dataclass(slots=True)
 class TermStatistics:
-    """How many memories there are, how many terms one has on average, who speaks in them, and what is known of each term."""
-
     total: int = 0
     terms: Mapping[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
     mean_length: float = 1.0
     speakers: Collection[str] = frozenset()
 
     def weights(self) -> Mapping[str, float]:
-        """How much each term tells of which memory is meant; none without memories."""
+        """Return each term's weight (IDF); empty without memories."""
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """The share of what these terms tell that belongs to terms which no memory has."""
+        """Return the share of the terms' weight that belongs to terms no memory has."""
         weights = self.weights()
         told = sum(weights.get(term, 0.0) for term in terms)
         unknown = sum(weights[term] for term in terms if term in weights and not self.terms[term].memories)
@@ -65,7 +63,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _KnownTerms:
-    """What was counted among the memories of a clause, since when (seconds of a monotonic clock) it is trusted, and how many there were."""
+    """Counted terms of a clause; trusted from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -73,18 +71,13 @@ class _KnownTerms:
 
 
 class _Sample(NamedTuple):
-    """What some memories of a clause tell of all, and since when (seconds of a monotonic clock)."""
-
     since: float
     mean_length: float
     speakers: frozenset[str]
 
 
 class DocumentFrequencies:
-    """Asks the index how common terms are; those of the last minute are remembered, which saves each search some six queries of the index.
-
-    A search with a new question costs 8 % less CPU for it, where its user asked something else in the same minute.
-    """
+    """Counts terms; counts are cached for a minute, which saves a repeated user's search 8 % CPU."""
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
@@ -95,11 +88,10 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """The statistics of some terms among the memories of a clause of `around`, in one round trip.
+        """Return the statistics of terms among the memories of a clause of `around`, in one round trip.
 
-        What is about to end or to begin counts: it is little, and to leave it out takes the index half as long again.
-
-        With `settle` it then waits a moment for a bulk of memories that were just written to get their vectors.
+        Memories about to begin or end count, too: leaving them out costs the index half as long again.
+        With `settle` it waits briefly for a bulk of new memories to get their vectors.
         """
         known, now = self._known.get(clause), monotonic()
         if known is None or known.since + _TRUST_SECONDS < now or len(known.terms) > _MOST_TERMS:
@@ -145,10 +137,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Waits, for a moment at most, while a bulk of memories that were just written gets its vectors.
-
-        A search in half of them would be an answer, but not the right one. When no worker is at it, searches do not wait for a while.
-        """
+        """Wait up to `settle_seconds`; if no worker makes progress, searches do not wait for a while."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -166,18 +155,17 @@ AROUND = frozenset({"user_id", "namespace"})
 
 
 def around(scope: Scope, request: SearchRequest) -> str:
-    """The clause of the memories whose words are counted: those of the request's users and namespaces."""
+    """Return the clause of the request's users and namespaces, among whose memories words are counted."""
     wanted: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
     return filters.where(scope, wanted)
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
-    """Words that many memories share and that would yet outweigh all others; none when it is all of them.
+    """Return common words that would outweigh all others; none if that is all of them.
 
-    RediSearch 2.10 computes BM25's IDF from N - n without a sign, and n counts rewritten documents several times until its collector runs.
-    A word of nearly all memories of a small store then gets an IDF of about 39 instead of about 0. No word can score more than
-    (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), so what does, even for ten million memories, is such a word. One that
-    stands in few memories may outweigh the others: it is what was asked for.
+    RediSearch 2.10 computes BM25's IDF from N - n unsigned, and counts rewritten documents several times until its
+    collector runs: a word of nearly all memories then gets an IDF of about 39 instead of 0. No word can score more
+    than (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), not even with N of ten million.
     """
     too_high: list[str] = []
     for term in terms:

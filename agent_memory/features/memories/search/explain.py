@@ -1,4 +1,4 @@
-"""Why a search did not return a memory: the same query and the same ranking as the search, asked about one of them."""
+"""Explain why a search did not return a memory, with the search's own query and ranking."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ _DEEP = 5000
 
 
 class SearchExplainer:
-    """Answers why."""
-
     def __init__(self, search: SearchService, store: MemoryStore, reader: PipelineReader) -> None:
         self._search = search
         self._store = store
         self._read = reader
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Where the memory stands in the answer to the request, or what keeps it out; a prompt's search is not `paged`. Raises what the
-        search raises."""
+        """Return the memory's rank in the answer, or what excludes it; a prompt's search is not `paged`."""
         mid = self._store.mid(scope, memory_id)
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
@@ -57,7 +54,6 @@ class SearchExplainer:
         return await self._explain_deeper(scope, query, memory_id, mid)
 
     async def _explain_deeper(self, scope: Scope, query: SearchQuery, memory_id: str, mid: str) -> Explanation:
-        """The same search, but as deep as it goes."""
         threshold = query.request.distance_threshold
         wide = query.request.model_copy(update={"distance_threshold": None, "offset": 0, "limit": 100})
         ranking = await self._search.rank_query(scope, replace(query, request=wide, depth=_DEEP))
@@ -69,7 +65,7 @@ class SearchExplainer:
         return _ranked(memory_id, ranking, rank, rank, "below_threshold" if too_far else "beyond_limit")
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
-        """The filters of the request that the memory does not pass, each looked at by itself."""
+        """Return the filters that exclude the memory, each tested alone."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:

@@ -1,7 +1,6 @@
-"""Scores of candidates by words and by passages, from what the index answers (pure).
+"""Score candidates by words and passages (pure).
 
-RediSearch finds the candidates, by the word statistics of its whole index. Here they get BM25 scores by the statistics of the memories that
-are searched: what other users store does not change what a user finds.
+RediSearch scores by statistics of its whole index. Rescoring by those of the searched memories keeps other users out.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _NEARLY_ALL = 0.8
 
 
 def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str, float]:
-    """Return how much each term tells: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    """Return each term's ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
     return {term: math.log(1 + max(total - n + 0.5, 0.0) / (n + 0.5)) for term, n in frequencies.items()}
 
 
 def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
-    """Score documents, each a text of terms, by the weighted terms that they have."""
+    """Return the BM25 scores of documents, each a text of terms."""
     known, scores = weights.__contains__, list[float]()
     fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
     for document in documents:
@@ -44,9 +43,9 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 
 
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
-    """Return hits by words, which carry their terms, with scores by these statistics, best first.
+    """Return keyword hits rescored by these statistics, best first.
 
-    The first hundred get new scores, and what follows keeps its order behind them: so a longer list begins as a shorter one does.
+    Only the first hundred get new scores; the rest keep their order behind them, so deeper lists begin alike.
     """
     first = hits.texts(TERMS_FIELD)[:_RESCORED]
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -59,7 +58,7 @@ def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hi
 
 
 def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
-    """True if the best match has nearly all that the words of a query tell, and these are too many to be so by chance."""
+    """True if the best match has nearly all the weight of a query of at least six terms."""
     if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
         return False
     terms = frozenset(hits.texts(TERMS_FIELD)[0].decode().split(" "))
@@ -67,14 +66,14 @@ def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
 
 
 def mean_length(documents: Collection[str]) -> float:
-    """Return how many terms a document has on average; 1 at least."""
+    """Return the mean number of terms of a document, at least 1."""
     return max(sum(document.count(" ") + 1 for document in documents) / max(len(documents), 1), 1.0)
 
 
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return similarities by memory, and the number of the best passage of those that have one among these hits.
+    """Return similarities by memory, and the number of each memory's best passage.
 
-    A long memory is as similar as its beginning and its best passage on average, less what many passages have by chance.
+    A long memory's similarity is the mean of its beginning and best passage, less what many passages gain by chance.
     """
     similarities, best = dict(near), dict[str, int]()
     if passages is None or not passages.names:
@@ -92,7 +91,7 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return scores by memory, a long one's being the best of the whole and its passages, and the number of that passage."""
+    """Return scores by memory (the best of whole and passages), and the number of that passage."""
     scores, best = dict(words), dict[str, int]()
     if passages is None:
         return scores, best

@@ -1,4 +1,4 @@
-"""Lists of memories: the last created first, and of those created at the same moment in one order, whatever was done to them."""
+"""List memories by creation time, newest first; ties are ordered by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agent_memory.foundation.storage.search.syntax import all_of
 
 
 class MemoryListing:
-    """Puts a list together. The engine orders what shares a moment by when it was written last, so it is ordered by name here."""
+    """Assembles lists. The engine orders ties by last write, so they are ordered by name here."""
 
     def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
         self._read = reader
         self._store = store
 
     def queue_list(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Puts the list's commands on a pipeline; returns how many replies they give."""
+        """Queue the list's commands; return the number of replies."""
         start, most = _span(query)
         self._store.queue_newest(pipe, query.clause, start, most)
         if query.history is None:
@@ -32,8 +32,10 @@ class MemoryListing:
         return 2
 
     async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """The memories of the request's page (with history: of all up to it). A second round trip when what shares a moment goes on
-        beyond what was read."""
+        """Return the memories of the request's page (with history: all up to it).
+
+        A second round trip reads ties that extend beyond what was read.
+        """
         request, answers = query.request, [parse_listed(reply) for reply in replies]
         start, most = _span(query)
         total = sum(answer.total for answer in answers)
@@ -56,7 +58,7 @@ class MemoryListing:
         return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
     async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-        """How many memories come before the first of some moments, and all of these moments."""
+        """Return how many memories precede the first moment, and all memories of these moments."""
 
         def build(pipe: Pipe) -> None:
             for clause, past in clauses:
@@ -72,7 +74,7 @@ class MemoryListing:
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """What is read of each list: the page with one more at either end; with history, two lists up to the page's end."""
+    """Return offset and length to read: the page and one more at either end; with history, all up to the page's end."""
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)
     return start, request.offset - start + request.limit + 1

@@ -1,8 +1,7 @@
-"""Which memories of an answer only repeat another one of it (pure).
+"""Find memories of an answer that repeat another one (pure): the same words but for case, accents, punctuation,
 
-A repeat is what loses nothing by being left out: the same words in the same order, but for case, accents, punctuation, articles and
-fillers, of the same person, and for what was said or happened also of the same day. Similar is not enough: "I live in Berlin" and "I used
-to live in Berlin" are near each other by every measure and say different things.
+articles and fillers, of the same person; for events and messages also of the same day. Similar is not enough:
+"I live in Berlin" and "I used to live in Berlin" are near by every measure.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ Key = tuple[object, ...]
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
-    """What a text says, without what makes no difference; all of its words when nothing else is left."""
+    """Return the words of a text without fillers; all words if nothing else is left."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """The first and the last word of what a text says: two texts with others do not say the same. None when it has but words that make no
-    difference."""
+    """Return the first and last deciding word, a cheap test for texts that differ; None if there are none."""
     folded = text.lower() if text.isascii() else fold(text)
     # Nearly always the first and the last chunk tell.
     outer = folded.split(None, 1)
@@ -48,8 +46,6 @@ def _bare(chunk: str) -> str:
 
 
 class DatedText(Protocol):
-    """A memory, as far as it matters here."""
-
     @property
     def id(self) -> str: ...
     @property
@@ -67,8 +63,6 @@ class DatedText(Protocol):
 
 
 class DuplicateFilter:
-    """The memories of an answer, of which none repeats another."""
-
     def __init__(self) -> None:
         self._timeless: dict[Key, str] = {}
         self._dated: dict[Key, str] = {}
@@ -76,8 +70,7 @@ class DuplicateFilter:
         self._unread: dict[Key, list[DatedText]] = {}
 
     def add_memory(self, memory: DatedText) -> str | None:
-        """The id of the memory of the answer that says all that this one says; None when there is none, and then this one is in the answer
-        from now on."""
+        """Return the id of an earlier memory that this one repeats, or add it and return None."""
         key = (memory.user_id, memory.namespace, _ends(memory.text))
         alike = self._unread.get(key)
         if alike is None:

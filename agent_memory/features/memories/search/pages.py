@@ -1,4 +1,4 @@
-"""Pages of a ranking: the memories that stand on them, read from Redis, each with its place in the answer and why it is there."""
+"""Read the memories of a ranking's page from Redis, each with its place in the answer."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ _SAID_SINCE = 12
 
 @dataclass(slots=True)
 class Page:
-    """A page of memories; see MemoryRecordResultsResponse."""
-
     memories: Sequence[ShownMemory]
     total: int
     next_offset: int | None
@@ -39,7 +37,6 @@ class Page:
     explanation: AnswerExplanation | None
 
     def page_values(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
         return {
             "memories": [card.values for card in self.memories],
             "total": self.total,
@@ -49,13 +46,10 @@ class Page:
         }
 
     def model(self) -> MemoryRecordResultsResponse:
-        """As the wire model."""
         return MemoryRecordResultsResponse.model_validate(self.page_values(), context=ANSWER)
 
 
 class PageReader:
-    """Reads the memories of pages."""
-
     def __init__(self, reader: PipelineReader, store: MemoryStore, cards: ShownMemoryReader) -> None:
         self._read = reader
         self._store = store
@@ -64,8 +58,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """The memories of the request's page, some left out, and whether there were enough for a whole page. What was deleted meanwhile
-        is left out, too."""
+        """Return the request's page, and whether the ranking filled it. Memories deleted meanwhile are left out."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return await self._read_newer_first(scope, query, ranking, scored)
@@ -75,9 +68,11 @@ class PageReader:
     async def read_kinds(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """The memories of a prompt, best first, some left out: of facts and of the rest as many as have places, half of the limit each and
-        what the other kind does not need. And some memories that are not near enough by themselves: facts, as what rests on a message that
-        is; and where places are left, the nearest of what was said, as it may tell more of what those name."""
+        """Return a prompt's memories, best first, and further candidates below the threshold.
+
+        Facts and messages get half of the limit each, and what the other kind does not need. Further candidates are
+        facts, which a found message may support, and, where places are left, the nearest messages.
+        """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
@@ -108,13 +103,12 @@ class PageReader:
         return page, more
 
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
-        """Some of the ranked memories, as many as are still there."""
+        """Return ranked memories that still exist."""
         rows = await self._cards.load_rows([name for _, name in scored])
         return self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, wanted: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
-        """What users said since a moment with a text's words in a row, in themselves or around them, for each of some texts and moments:
-        within the query's own filter, in one round trip."""
+        """Return, per (text, moment), users' messages since then with the text's words in a row or around them."""
 
         def build(pipe: Pipe) -> None:
             for text, since in wanted:
@@ -131,10 +125,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """The request's page once age has broken ties: only what may be on it is asked for its age.
-
-        To ask the index for the age of all candidates costs a tenth of the CPU of a prompt more.
-        """
+        """Return the page with ties broken by age; asking the index for all ages costs a prompt 10 % more CPU."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -151,7 +142,6 @@ class PageReader:
     def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
-        """The memories that are there, each with its place in the answer."""
         cards: list[ShownMemory] = []
         kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
         for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
@@ -171,8 +161,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
-    """The nearest of what was said and is not near enough, for the places that a prompt's page has left; nothing beside nothing, nor for a
-    time that is asked for."""
+    """Return the nearest messages below the threshold for a prompt's free places; none for a query about a time."""
     left = query.request.limit - len(scored)
     if left <= 0 or not scored or not query.facts_apart or query.span is not None or query.request.offset:
         return []
@@ -181,13 +170,12 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Which of a ranking are the request's page. A list without history holds no more than the page."""
+    """Return the slice of a ranking that is the request's page; a list without history holds only its page."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 
 
 def explain_answer(query: SearchQuery, ranking: Ranking, cut: list[Cut]) -> AnswerExplanation:
-    """How a whole answer came about."""
     meaning, span = query.meaning, query.span
     return AnswerExplanation(
         mode=query.score_type,
@@ -202,7 +190,6 @@ def explain_answer(query: SearchQuery, ranking: Ranking, cut: list[Cut]) -> Answ
 
 
 def explain_memory(memory: RankedMemory, rank: int) -> HitExplanation:
-    """How a memory was scored."""
     parts = memory.parts
     if parts is None:
         similarity = None if memory.score is None else 1.0 - memory.distance

@@ -23,13 +23,11 @@ Answer with a JSON object: {{"query": "the words to search for"}}"""
 
 
 class RewrittenQuery(BaseModel):
-    """What the model answers."""
-
     query: str = Field(description="The words to search for.")
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """The messages of one call. `template` replaces the task; `{query}` in it stands for the question."""
+    """Return the messages of one call; `template` replaces the task, with `{query}` for the question."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]

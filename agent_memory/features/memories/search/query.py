@@ -1,4 +1,4 @@
-"""From a search request to what is asked of the index: the filter, the words, the time that is named, and the query's vector."""
+"""Turn a search request into a query of the index: filter, words, named time and vector."""
 
 from __future__ import annotations
 
@@ -42,11 +42,9 @@ _AGE_DEPTH = 400
 
 @dataclass(slots=True)
 class QueryWords:
-    """The words of a query.
+    """The words of a query. `subject` excludes words of time; `muted` words find no candidates by themselves;
 
-    `subject` are those beside the time that the query names, empty when nothing is; words that are `muted` find no candidates by
-    themselves; `phrase` is a clause of what the query quotes, "" for nothing. `weights` say how much each term tells, and `mean_length`
-    how many terms a memory has on average.
+    `phrase` is a clause of quoted phrases; `weights` are the terms' IDF, `mean_length` a memory's mean number of terms.
     """
 
     terms: Sequence[str] = ()
@@ -56,16 +54,15 @@ class QueryWords:
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     mean_length: float = 1.0
     memories: int = 0
-    """How many memories were counted."""
     unknown: float = 0.0
-    """The share of the weights, of the subject or of all terms, that belongs to terms which no memory has."""
+    """The share of weight (of the subject, or else of all terms) that belongs to terms no memory has."""
 
 
 @dataclass(slots=True)
 class QueryMeaning:
-    """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that.
+    """A query's vector, its text, and the words left out of it. `far` is from the model's profile.
 
-    Of one in an `unknown_script`, which the model has not learned, the vector says next to nothing. `far` is that of the model's profile.
+    The vector of an `unknown_script`, which the model has not learned, says next to nothing.
     """
 
     vector: NDArray[np.float32]
@@ -77,10 +74,9 @@ class QueryMeaning:
 
 @dataclass(slots=True)
 class SearchQuery:
-    """A search that is ready for its round trip. `mode` None lists without a query.
+    """A search ready for its round trip. `mode` None lists without a query; without `meaning` only words count.
 
-    `history` is the clause for history, where that is asked, too; `paged` says whether further pages may be asked for; `notices` say what
-    was not done as asked; without a `meaning` the search goes by words alone. With `facts_apart` facts have lists of their own.
+    `history`: the clause for history, if searched; `paged`: further pages may follow; `facts_apart`: separate lists of facts.
     """
 
     request: SearchRequest
@@ -100,28 +96,24 @@ class SearchQuery:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing can match: a query without words that could be found, and without a vector."""
+        """True if nothing can match: no searchable words and no vector."""
         return self.mode is not None and self.meaning is None and not self.words.terms
 
     @property
     def score_type(self) -> str | None:
-        """What scores say, as the wire has it; a search by words alone that was to be another says so."""
+        """What scores mean, as on the wire."""
         if self.mode is None:
             return None
         return "keyword" if self.meaning is None else self.mode.value
 
 
 class ZoneSource(Protocol):
-    """Where the time zones of users are found."""
-
     async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return the time zone of a user in a namespace, UTC where none is known."""
+        """Return the time zone of a user in a namespace, UTC if unknown."""
         ...
 
 
 class QueryBuilder:
-    """Makes queries of requests."""
-
     def __init__(
         self,
         settings: Settings,
@@ -131,7 +123,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """`embedder_of` gives the embedder that a tenant may use; `reranks` says whether a reranking model looks at each ranking."""
+        """`embedder_of` returns a tenant's embedder; `reranks`: a model reranks each ranking."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -140,14 +132,13 @@ class QueryBuilder:
         self._zones: ZoneSource | None = None
 
     def register_zones(self, zones: ZoneSource) -> None:
-        """Say where the time zones of users are found."""
         self._zones = zones
 
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """What must be known before the round trip. Raises Refused, BadInput, RedisUnavailable.
+        """Return the query of a request. Raises Refused, BadInput, RedisUnavailable.
 
-        When the embedding model is away, the query goes by words alone. With `optimize_query` a language model puts it into other words
-        for the comparison by meaning; when that cannot be had, the notices say so. `paged` says whether further pages may be asked for.
+        Without the embedding model it goes by words alone. `optimize_query` lets a language model rewrite it for the
+        comparison by meaning. What fails is in its notices.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
@@ -211,7 +202,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request with the time zone of its user, where it names none and days matter, and the time that its text names."""
+        """Return the request with its user's time zone if days matter, and the time span its text names."""
         span = span_of(request, text)
         if request.timezone is not None or self._zones is None or (span is None and not filters.names_days(request)):
             return request, span
@@ -222,12 +213,11 @@ class QueryBuilder:
     async def _statistics(
         self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum
     ) -> TermStatistics:
-        """How common the words are among the memories of the request's users and namespaces."""
         around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
         return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, left_out: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """The query's meaning, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""
+        """Return the query's meaning, or why there is none."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
@@ -241,7 +231,7 @@ class QueryBuilder:
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
-        """The request with as much of its query as is read, and a notice when that is not all of it."""
+        """Return the request with its query cut to the limit, and a notice if it was cut."""
         text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
         if text != (request.text or ""):
             request = request.model_copy(update={"text": text})
@@ -256,13 +246,13 @@ class QueryBuilder:
 
 
 def _phrase(text: str, mode: SearchModeEnum) -> str:
-    """The clause of the phrases that a query quotes; by words alone one of them or a loose term is enough."""
+    """Return the clause of quoted phrases; by words alone, one phrase or loose term is enough."""
     phrases = analysis.phrases(text)
     return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """How many hits of each list are looked at for a page, or for an answer that has no further ones."""
+    """Return how many hits of each list a page, or an answer without pages, needs."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -272,7 +262,7 @@ def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
 
 
 def mode_of(request: SearchRequest) -> SearchModeEnum:
-    """The mode that was asked for, else what measures best: both, or meaning alone when a distance is asked for."""
+    """Return the requested mode; by default hybrid, or semantic if a distance is given."""
     threshold = request.distance_threshold
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
@@ -284,7 +274,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """The time that the query asks about, as its user sees it. Raises BadInput for an unknown time zone."""
+    """Return the time span the query names in its user's zone. Raises BadInput for an unknown zone."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -307,5 +297,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """The words that a query asks for beside the time that it names; none without a time, or when all that it asks is what was then."""
+    """Return the query's words beside the time it names; empty without a time or a subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

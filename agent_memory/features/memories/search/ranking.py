@@ -1,4 +1,4 @@
-"""From candidates to a ranking: fusing and scoring lists, by pure functions, each with the source of its formula."""
+"""Fuse and score candidates into a ranking, by pure functions with the sources of their formulas."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ALPHA_QUOTED = 0.3
 # The same for a query in a script that the model does not know: its vector only decides between what the words leave alike.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
-"""In a prompt for a query that asks about a time: what shares no word with the rest of it is about that rest when it is so near, as a share
-of the nearest. To the time itself is near whatever was said then."""
+"""For a prompt about a time: a memory without a shared word is on the subject at this share of the best similarity."""
 # What belonging to the time that a query asks about adds to a score of 0..1. R@10 of such questions by MiniLM, LoCoMo (116) and
 # REALTALK (22): 88.6 and 68.2; with 0.1 87.9 and 63.6, with 0.3 90.2 and 61.4; without times 84.3 and 61.4; with all of that time first
 # 87.1 and 36.4.
@@ -37,11 +36,11 @@ _HARDLY = 1e-6
 
 
 Scored = tuple[float, str]
-"""A score (0..1) and the name of what has it."""
+"""A score (0..1) and a key name."""
 
 
 class ScoreParts(NamedTuple):
-    """A fused score and what it is made of; ranks count from 1, None is "not in this list"."""
+    """A fused score and its parts; ranks count from 1, None means "not in this list"."""
 
     name: str
     score: float
@@ -62,12 +61,11 @@ def fuse(
     least: float | None = None,
     far: float = 0.0,
 ) -> list[Scored]:
-    """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
+    """Fuse by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
 
-    The convex combination of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. The least of the
-    words is 0, that of the similarities is `far`. What the list of similarities lacks is at most as near as the last in it, and counts as
-    that; so does what a list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known`
-    to share no word. `least` is the similarity of the last in the list, where the similarities are those of several lists.
+    Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. Words start at 0,
+    similarities at `far`. A memory missing from the similarities counts as its last one (`least` if several lists are
+    merged). One missing from a cut-off list of words counts as `last_word`, unless `known` to share no word.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -92,7 +90,7 @@ def fuse(
 
 
 def timed(fused: Iterable[Scored], in_time: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
-    """Add a bonus to the scores of memories of the time that a query asks about, and bring all scores back to 0..1."""
+    """Add a bonus to memories of the time the query names; scale scores back to 0..1."""
     return _ordered(((score + (bonus if name in in_time else 0.0)) / (1.0 + bonus), name) for score, name in fused)
 
 
@@ -103,8 +101,7 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Those that share a word with the query or are near enough to it, and what else counts as an answer; then the rest, which would be
-    answers for the answer's sake."""
+    """Split into memories that share a word, are similar enough or in `also`, and the rest."""
     if similarities and min(similarities.values()) >= least_similarity:
         return list(fused), []
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
@@ -113,8 +110,6 @@ def relevant(
 
 
 class ScoreExplainer:
-    """Says what fused scores are made of, for those that somebody asks about."""
-
     def __init__(self, similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> None:
         self._similarities = similarities
         self._words = words
@@ -122,7 +117,6 @@ class ScoreExplainer:
         self._ranks: tuple[Mapping[str, int], Mapping[str, int]] | None = None
 
     def __call__(self, score: float, name: str) -> ScoreParts:
-        """The parts of one score."""
         if self._ranks is None:
             self._ranks = _ranks(self._similarities), _ranks(self._words)
         near, word = self._ranks
@@ -132,15 +126,12 @@ class ScoreExplainer:
 
 
 def saturated(score: float) -> float:
-    """A BM25 score (0 and up) as 0..1, the same for the same match on every page: x / (x + 10), 10 being a middling score."""
+    """Return a BM25 score as 0..1, equal on every page: x / (x + 10), 10 being a middling score."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
 class RankedMemory(NamedTuple):
-    """A memory, by its name in keys, in an answer: its score (0..1, more is better), its distance (0..2), and where they come from.
-
-    `recency` (0..1) and `reranked` (a reranker's own scale) say what else its rank is due to. Listings have no scores.
-    """
+    """A memory's score (0..1), distance (0..2) and parts; `reranked` is on the reranker's own scale."""
 
     mid: str
     score: float | None
@@ -152,13 +143,10 @@ class RankedMemory(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
+    """A ranking, best first; `below_threshold` were ranked but are not near enough.
 
-    Of a hybrid search that has no pages `total` is how many were ranked.
-
-    `facts` are those that came from the lists of facts, `sharing_words` those that have a word in common with the query, or stand among
-    words that have. `similarities` are None for what was found by words alone; the other maps hold what else is known of a memory, by its
-    name.
+    `total` counts matches (all ranked, for a hybrid search without pages). `facts` came from lists of facts;
+    `sharing_words` share a word with the query. `similarities` are None for a search by words alone.
     """
 
     total: int
@@ -173,11 +161,10 @@ class Ranking:
     notices: Sequence[str] = ()
     listed: bool = False
     passages: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The number of the best passage of each long memory that was found by one, from 1."""
+    """The number (from 1) of each long memory's best passage."""
     relevance: RelevanceEstimate | None = None
 
     def memory_of(self, scored: Scored) -> RankedMemory:
-        """What is known of a scored memory. Ten of hundreds are asked about."""
         score, name = scored
         if self.listed:
             return RankedMemory(name, None, 0.0)
@@ -185,20 +172,21 @@ class Ranking:
         return RankedMemory(name, score, self.distance_of(scored), parts, self.recencies.get(name), self.reranked.get(name))
 
     def distance_of(self, scored: Scored) -> float:
-        """The distance (0..2) of a scored memory from the query; 0 in a listing."""
+        """Return the distance (0..2) of a memory from the query; 0 in a listing."""
         if self.listed:
             return 0.0
         return 1.0 - (scored[0] if self.similarities is None else self.similarities.get(scored[1], 0.0))
 
     def rank_of(self, name: str) -> int | None:
-        """The rank of a memory, from 1; None when it was not ranked."""
+        """Return a memory's rank, from 1; None if not ranked."""
         return next((rank for rank, (_, ranked) in enumerate(self.scored, start=1) if ranked == name), None)
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
-    """The candidates in the order of their scores, those that are relevant enough: for a request that says how much that is, and for
-    prompts. In an answer without further pages what shares no word with the query and is less similar than `min_similarity` is left out,
-    too."""
+    """Rank candidates and move those that are not relevant enough below the threshold.
+
+    Without pages, memories that share no word and are less similar than `min_similarity` go there, too.
+    """
     ranking = _rank(query, candidates, min_similarity)
     least = least_relevance(query)
     if least is None or (relevance := ranking.relevance) is None:
@@ -212,7 +200,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """How relevant what a query finds must be at least; None where everything counts."""
+    """Return the least relevance of a hit; None if every hit counts."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
@@ -243,7 +231,6 @@ def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> 
 
 
 def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float, background: Background) -> Ranking:
-    """The order by meaning and words together."""
     near, passages = with_nearest_passages(_similarities(candidates[CandidateList.NEAREST]), candidates.get(CandidateList.NEAREST_PASSAGES))
     # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
@@ -299,9 +286,9 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity that counts as far: 0, or the median of those that a first page looks at, as the model's profile says.
+    """Return the similarity that counts as far: 0, or the median of a first page, as the model's profile says.
 
-    Of a few memories all may be near: what they lack to a full list counts as 0.
+    Missing memories count as 0: all of a few may be near.
     """
     if query.meaning is None or query.meaning.far == "zero":
         return 0.0
@@ -310,8 +297,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
-    """Return a deep list, and what counts for a memory that it lacks, in which memories beyond the depth of a first page count hardly more
-    or less than they did for that page: so a later page does not show what an earlier one has shown."""
+    """Flatten scores beyond a first page's depth, so that a later page does not repeat an earlier one."""
     if len(scores) < _FIRST_DEPTH:
         return scores, least
     end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
@@ -319,12 +305,12 @@ def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, flo
 
 
 def names_days(query: SearchQuery) -> bool:
-    """Whether a query asks for something beside a time of a month at most. Of a year most things are, which makes none of them near it."""
+    """True if a query has a subject and names a time of a month at most. Of a year, most things are."""
     return _is_short(query) and bool(query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """Whether a query asks for a time of a month at most and for nothing beside it."""
+    """True if a query names a time of a month at most and no subject."""
     return _is_short(query) and bool(query.words.terms) and not query.words.subject
 
 
@@ -345,7 +331,7 @@ _OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 
 
 def filters_content(wanted: SearchRequest | Condition) -> bool:
-    """Whether a request narrows its search by more than whose memories are meant: by type, topics, dates, metadata and the like."""
+    """True if a request filters by more than owner, session and agent."""
     if any(getattr(wanted, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
         return True
     if isinstance(wanted, SearchRequest):
@@ -355,7 +341,7 @@ def filters_content(wanted: SearchRequest | Condition) -> bool:
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Best first, equal ones by their names backwards: the engine's own order is that of the last writing."""
+    """Sort best first, ties by name: the engine orders ties by last write."""
     return sorted(fused, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""How much the age of memories counts in the order of an answer: what a request says of it, and the contract's formulas (pure)."""
+"""Weigh the age of memories in an answer's order, by the request and the contract's formulas (pure)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ Item = TypeVar("Item")
 
 
 class Age(Enum):
-    """What the age of memories does to the order of an answer."""
+    """How age affects the order of an answer."""
 
     IGNORED = auto()
-    """Nothing: the request says so, or its query names a time, which says by itself what age is wanted."""
+    """The request says so, or its query names a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """Of memories that fit alike the newer comes first. Only those that may be on the page are asked for their age, with their records."""
+    """Newer first among equals; only memories that may be on the page are asked for their age."""
     BREAKS_TIES = auto()
-    """The same, of all that is ranked: who asks for explanations, for no duplicates, for history or for a reranked order needs all."""
+    """Newer first among equals of the whole ranking: for explain, distinct, history and reranking."""
     WEIGHED = auto()
-    """The request weighs it against the scores."""
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """What the index is asked for beside scores: when a memory was created, last said, and last read."""
+        """The times the index returns with scores: created, last said, last read."""
         return _INDEX_FIELDS[self]
 
 
@@ -42,7 +41,7 @@ _INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecencyWeights:
-    """The contract's weights and half-lives (days) of the recency score."""
+    """The contract's weights and half-lives (days)."""
 
     semantic: float = 0.8
     recency: float = 0.2
@@ -58,9 +57,9 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """How recent a memory is, 0 to 1, from the seconds since it was read and since it was last said: the contract's decay.
+    """Return recency (0..1) from seconds since read and since last said: the contract's decay.
 
-    The contract counts from when it was created, which is when it was said, for what was said once.
+    The contract counts from creation, which is when it was said, for what was said once.
     """
     # A part that weighs nothing need not be computed: a search asks for hundreds of these.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -70,7 +69,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """As `recency`, of many memories by their ages alone, for weights without freshness."""
+    """As `recency` for many ages, for weights without freshness."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
@@ -78,13 +77,13 @@ def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
 
 
 def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
-    """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
+    """Return semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
     recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
     return weights.semantic * similarity + weights.recency * recent
 
 
 def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:
-    """The first of some scored memories, best first, that may be among the first `count` when age breaks ties."""
+    """Return the scored memories that may be among the first `count` once age breaks ties."""
     if len(scored) <= count:
         return scored
     least = scored[count - 1][0] - TIEBREAK.recency / TIEBREAK.semantic
@@ -95,14 +94,14 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], said: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Scored memories, best first, with ties broken by when (epoch seconds) they were last said; their scores stay."""
+    """Break ties by when (epoch seconds) memories were last said; scores stay."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Scored memories in the order of their similarities and recencies (0..1, side by side) by these weights; their scores stay."""
+    """Order scored memories by weighted similarity and recency (0..1); scores stay."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)
@@ -110,7 +109,7 @@ def weigh_age(
 
 
 def now_of(request: SearchRequest) -> float:
-    """The time (epoch seconds) that ages are counted from."""
+    """Return the time (epoch seconds) that ages count from."""
     return (request.reference_time or datetime.now(UTC)).timestamp()
 
 
@@ -125,7 +124,7 @@ _WEIGHTS = {
 
 
 def asks_for_recency(request: SearchRequest) -> bool:
-    """Whether the request wants its answer ordered by age too, by any of the contract's parameters."""
+    """True if the request uses any of the contract's recency parameters."""
     if request.recency_boost is False:
         return False
     if request.recency_boost or request.server_side_recency:
@@ -134,7 +133,7 @@ def asks_for_recency(request: SearchRequest) -> bool:
 
 
 def weights_of(request: SearchRequest) -> RecencyWeights:
-    """The contract's weights with what the request changes of them; those that only break ties when it says nothing of age."""
+    """Return the request's weights; those that only break ties if it asks for no recency."""
     if not asks_for_recency(request):
         return TIEBREAK
     changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
@@ -142,7 +141,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """What age does in the answer to a request; `whole` says that all that is ranked must be in its final order, not only a page."""
+    """Return the effect of age on a request's answer; `whole`: the whole ranking must be in final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

@@ -1,4 +1,4 @@
-"""The order of a reranking model, where one is configured."""
+"""Reorder a ranking by a reranking model, if configured."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ log = logging.getLogger(__name__)
 
 
 class RerankedOrder:
-    """Gives a ranking the order of a model."""
-
     def __init__(self, settings: Settings, store: MemoryStore, reranker: Reranker | None) -> None:
         self._settings = settings.search
         self._store = store
         self._reranker = reranker
 
     async def rerank_memories(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """The first of the ranking in the order of the reranker's scores; as it is without one, and, with a notice, when these cannot be
-        had in time."""
+        """Reorder the top of the ranking; unchanged, with a notice, if the model gives no answer in time."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking

@@ -1,4 +1,4 @@
-"""Letting a language model put a query into other words, within a time budget."""
+"""Let a language model rewrite a query within a time budget."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _KNOWN = 1000
 
 
 class QueryRewriter:
-    """Rewrites queries; without a model, or when it fails, a query stays as it is and the caller is told."""
+    """Rewrites queries; without a model, or if it fails, a query stays as it is."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
-        """`chat_of` gives the model that a tenant may use."""
+        """`chat_of` returns the model a tenant may use."""
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search
         self._known: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
-        """The query in other words and None, or the query as it is and why."""
+        """Return the rewritten query and None, or the query as it is and the reason."""
         chat = self._chat_of(tenant)
         if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"

@@ -28,8 +28,6 @@ _MOST_DISTINCT = 400
 
 
 class SearchService:
-    """Searches in long-term memory."""
-
     def __init__(
         self,
         settings: Settings,
@@ -52,7 +50,6 @@ class SearchService:
         self._listing = MemoryListing(reader, store)
 
     def register_zones(self, zones: ZoneSource) -> None:
-        """Say where the time zones of users are found."""
         self._queries.register_zones(zones)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
@@ -60,10 +57,10 @@ class SearchService:
         return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
 
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
-        """A page of memories. Raises Refused, BadInput, RedisUnavailable.
+        """Return a page of memories. Raises Refused, BadInput, RedisUnavailable.
 
-        When the embedding model is away, searches go by words alone. With `optimize_query` a language model puts the query into other
-        words first; what of it could not be done is said in `notices`.
+        Without the embedding model, searches go by words alone. With `optimize_query` a language model rewrites the
+        query first. What fails is in `notices`.
         """
         query = await self.prepare_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
@@ -89,26 +86,26 @@ class SearchService:
         return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
 
     async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """What a request asks of the index; see `QueryBuilder.build_query`."""
+        """Return the query of a request; see `QueryBuilder.build_query`."""
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
-        """The query of a request that asks for nothing, and finds nothing. Raises BadInput as the request itself would."""
+        """Return a query that finds nothing. Raises BadInput as the request itself would."""
         filters.where(scope, request)
         span_of(request, "")
         return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
-        """The ranking of a query, in one round trip of its own."""
+        """Return the ranking of a query, in one round trip of its own."""
         replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
         return await self.rank_replies(scope, query, replies)
 
     def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Puts a query's commands on a pipeline; returns how many replies they give, which `rank_replies` takes."""
+        """Queue a query's commands; return the number of replies, which `rank_replies` takes."""
         return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """The order of what the replies brought, with all that has a say in it."""
+        """Return the final order of a query's replies."""
         if query.mode is None:
             return await self._listing.rank_list(query, replies)
         candidates = parse_candidates(query, replies)
@@ -118,7 +115,7 @@ class SearchService:
         return await self._reranked.rerank_memories(scope, query, ranking)
 
     async def _order_by_age(self, query: SearchQuery, candidates: Candidates, ranking: Ranking) -> Ranking:
-        """The ranking in the order of scores and age. Which memories are in it, and their scores, stay as they are."""
+        """Reorder by score and age; scores stay."""
         weights, now = query.weights, now_of(query.request)
         names = [name for _, name in ranking.scored]
         # What was said once has no time of its last saying.
@@ -139,9 +136,9 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """The ranking without memories that only repeat a better one, and for each of these (by name in keys) the id of that one.
+        """Return the ranking without repeats, and for each repeat the id of the better memory.
 
-        It looks at as many as lie behind a page, from the top, so that pages agree; `total` then counts what is left of them.
+        Looks from the top of the ranking, so that pages agree; `total` counts what is left.
         """
         first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
         rest: list[Scored] = []
@@ -155,6 +152,6 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
+        """Count that memories were shown; not in listings, and not with `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)

@@ -1,4 +1,4 @@
-"""What features derive of memories, brought up to date before a caller is answered."""
+"""Update what features derive from memories before a caller is answered."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ log = logging.getLogger(__name__)
 
 
 class MemoryFollowers:
-    """Calls all followers at once after a caller deleted, edited or forgot memories.
+    """Calls all followers after a caller deleted, edited or forgot memories.
 
-    A worker would do it a moment later, and does it again; but what somebody took away must not stand in their profile meanwhile, however
-    busy the workers are.
+    A worker does it again later; but deleted words must leave a profile at once, however busy the workers are.
     """
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """`followers` may grow: features that are opened later add theirs."""
+        """`followers` may grow: features opened later add theirs."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:
-        """Brings what is derived of these memories up to date. What fails is left to the worker, for whom it is marked."""
+        """Update what is derived from these memories. Failures are left to the worker."""
         for follower in self._followers if mids else ():
             try:
                 await follower.follow_memories(mids)

@@ -1,4 +1,4 @@
-"""Which tenants are idle: nothing of theirs is due, and none of their memories changed for a while. Two round trips for all of them."""
+"""Find idle tenants: nothing of theirs is due, and no memory changed for a while. Two round trips for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from agent_memory.foundation.storage.search.queries import name_query, queue_sea
 from agent_memory.foundation.storage.search.results import parse_hits
 
 QUIET_SECONDS = 300.0
-"""A tenant whose memories changed within this time is at work."""
 # A mark of work under way is due when its lease ends, and that of work that failed a little later.
 _SOON_MS = 300_000
 # Where more is due than that, nobody counts as idle.
@@ -25,16 +24,14 @@ _MOST_MARKS = 200
 
 
 class IdleTenants:
-    """Tells idle tenants from busy ones."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Those of the tenants that have nothing due, or claimed, and no memory that changed within `quiet_seconds`.
+        """Return tenants with no due or claimed work and no memory changed within `quiet_seconds`.
 
-        Orders and deletions that wait keep everybody busy, and so does a long queue: its end is not read.
+        Waiting orders and deletions, or a long queue, count as work of every tenant.
         """
         if not tenants:
             return []
@@ -64,7 +61,7 @@ class IdleTenants:
         ]
 
     async def _owners_of(self, due: Sequence[tuple[DueKind, str]]) -> set[str] | None:
-        """The tenants whose work this is, as a memory's hash or a journal names them; None when it may be anybody's."""
+        """Return the tenants (plain or as tags) that own this work; None if it may be anybody's."""
         if len(due) > _MOST_MARKS or any(kind in (DueKind.DELETION, DueKind.ORDER) for kind, _ in due):
             return None
 

@@ -1,7 +1,4 @@
-"""When the embedding model changes: memories are marked as waiting for their vectors.
-
-Searches use the index of a new model at once.
-"""
+"""Mark memories for embedding after the embedding model changed. Searches use the new model's index at once."""
 
 from __future__ import annotations
 
@@ -34,8 +31,6 @@ _FORMER = "former "
 
 
 class Reindexer:
-    """Brings a store to the embedding model that its processes use now."""
-
     def __init__(self, client: Redis, keys: Keys, outbox: Outbox, spec: VectorSpec, schemas: Mapping[str, IndexSchema]) -> None:
         self._client = client
         self._keys = keys
@@ -44,7 +39,7 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
+        """Mark all memories if the store was indexed for another model; return how many."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -57,10 +52,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drops the indexes of a former embedding model an hour after they were first seen to be such; returns their names.
-
-        Their documents stay: they are what the indexes of today hold.
-        """
+        """Drop a former model's indexes an hour after they were first seen; return their names."""
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()
@@ -80,7 +72,7 @@ class Reindexer:
         return over
 
     async def mark_all_memories(self) -> int:
-        """Marks every memory, and all that history holds, as due for its vector; a scan in batches, for workers and commands only."""
+        """Mark every memory and version as due for its vector; a scan, for workers and commands only."""
         count = 0
         with redis_errors():
             async for key in self._client.scan_iter(match=self._keys.history_prefix + "*", count=_BATCH):
@@ -96,9 +88,9 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> dict[str, int]:
-        """Drops the indexes and builds them from what is stored; returns how much each holds then. Nothing may write meanwhile.
+        """Drop and rebuild the indexes; return the documents in each. Nothing may write meanwhile.
 
-        The documents stay. Searches find nothing (503) until it is done.
+        Searches answer 503 until it is done.
         """
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():
@@ -108,5 +100,4 @@ class Reindexer:
         return counts
 
     def index_name(self) -> str:
-        """The index that searches use now."""
         return vector_index_name(self._keys, self._spec)

@@ -1,4 +1,4 @@
-"""Looking at many memories: all that match, page by page in a bounded memory, their counts, groups, repeats and vectors."""
+"""Read many memories: page by page in bounded memory, counts, groups, repeats and vectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TWIN_TERMS = 16
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which memories are meant: the contract's filters, all of which must hold. Empty: all of the caller's."""
+    """A selection of memories by the contract's filters; empty selects all of the caller's."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -63,7 +63,6 @@ class Selection:
 
     @classmethod
     def of(cls, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Selection:
-        """Everything of a namespace, a user, a session, where given."""
         return cls(
             namespace=None if namespace is None else Namespace(eq=namespace),
             user_id=None if user_id is None else UserId(eq=user_id),
@@ -73,14 +72,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class NearMemory:
-    """A memory within a distance (0..2) of another."""
-
     mid: str
     distance: float
 
 
 class MemoryScan:
-    """Reads of many memories at once, for background work and summaries. Nothing here writes."""
+    """Reads many memories for background work and summaries. Nothing here writes."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
@@ -90,26 +87,23 @@ class MemoryScan:
         self._queries = MemoryQueries(keys, spec)
 
     async def redis_time(self) -> int:
-        """Redis' time in µs: the clock of all versions."""
+        """Return Redis' time in µs, the clock of all versions."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
     async def memory_tenants(self) -> list[str]:
-        """Everyone who has memories."""
         tags = (await read(self._client, lambda pipe: pipe.execute_command("FT.TAGVALS", self._words, "t")))[0]
         return sorted(untag(value.decode()) for value in tags)
 
     async def count_memories(self, scope: Scope, selection: Selection) -> int:
-        """How many memories are meant."""
         return (await search(self._client, self._words, CountQuery(filters.where(scope, selection)))).total
 
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """All memories that are meant, the oldest created or (`by="changed"`, from `since` µs on) changed first, in pages.
+        """Yield pages of all selected memories, by creation or (`by="changed"`, from `since` µs on) by change.
 
-        What is deleted between two pages takes no other's turn, and what is changed meanwhile by order of change comes once more at the
-        end. Only a page is held, and the names of those that share its last instant.
+        Deletions between pages skip nobody. By change, a memory changed meanwhile comes again at the end.
         """
         clause = filters.where(scope, selection)
         field, moment_of = ("c", _created) if by == "created" else ("n", _changed)
@@ -139,7 +133,7 @@ class MemoryScan:
                 tied |= gone  # The index still names what is gone: look beyond it.
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
-        """Those of the memories that are there and the caller's, in the same order."""
+        """Return the memories that exist and are in reach, in the same order."""
         if not mids:
             return []
 
@@ -158,7 +152,7 @@ class MemoryScan:
         return [memory for memory in memories if within(scope, memory.record)]
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """The first memories that are meant of those changed since (µs), about `limit`, and since when to look on for the others."""
+        """Return about `limit` memories changed since (µs), oldest first, and the time to continue from."""
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
@@ -173,15 +167,15 @@ class MemoryScan:
             limit *= 2
 
     async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
-        """How many memories are meant, and the `limit` newest of them, newest first."""
+        """Return the total and the `limit` newest memories."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
         hits = await search(self._client, self._words, query)
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """The different values of some fields (namespace, user_id, session_id, memory_type) together, the most frequent first.
+        """Return the distinct values of some fields together, most frequent first, at most `limit`.
 
-        Memories that lack one of the fields belong to no group. At most `limit` groups.
+        Memories that lack one of the fields belong to no group.
         """
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
@@ -202,7 +196,7 @@ class MemoryScan:
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """For each selection and index terms: the names of up to `limit` memories that have all of (the first of) these terms."""
+        """Return, per selection and index terms, names of up to `limit` memories that have all (of the first) terms."""
 
         def build(pipe: Pipe) -> None:
             for selection, terms in asked:
@@ -215,7 +209,7 @@ class MemoryScan:
     async def find_near(
         self, scope: Scope, asked: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[NearMemory]]:
-        """For each selection and vector: up to `limit` memories within a cosine distance, nearest first."""
+        """Return, per selection and vector, up to `limit` memories within a cosine distance, nearest first."""
 
         def build(pipe: Pipe) -> None:
             for selection, vector in asked:
@@ -225,7 +219,7 @@ class MemoryScan:
         return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """The stored vectors of these memories, by name; those that are not embedded yet are left out."""
+        """Return stored vectors by name; memories not embedded yet are left out."""
         if not mids:
             return {}
 

@@ -1,4 +1,4 @@
-"""Counting that memories were read: collected in the process and written after the answers, many at a time."""
+"""Collect readings of memories in the process and write them in batches after the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Notes readings. Statistics are best effort: no request waits for them or fails because of them."""
+    """Notes readings, best effort: no request waits for them or fails because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class UsageLog:
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """These memories (names in keys) were handed to a reader, with these counts. Returns at once."""
+        """Note that memories (key names, with the counts shown) were read. Returns at once."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)
@@ -35,7 +35,7 @@ class UsageLog:
             self._later.soon()
 
     async def flush(self) -> None:
-        """Writes what waits; what Redis does not take is tried again with the next readings."""
+        """Write waiting readings; failures are retried with the next readings."""
         while self._waiting:
             batch = dict(list(self._waiting.items())[:_BATCH])
             await self._store.count_readings(batch)
@@ -47,5 +47,4 @@ class UsageLog:
                 self._noted[mid] = now
 
     async def close(self) -> None:
-        """Writes what waits, for two seconds at most."""
         await self._later.close()

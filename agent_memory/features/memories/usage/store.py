@@ -1,4 +1,4 @@
-"""How often memories were read, and when last. Kept beside them: a write to a memory's own hash would index all of its words again."""
+"""Count readings. Kept beside memories: a write to a memory's hash would index all of its words again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Asks for the usage of some memories (at least one), in one command; `with_usage` reads each value of the reply."""
+    """Queue the usage of memories (at least one) as one command; `with_usage` reads each value."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """The record, changed to say how often and when it was last read, as far as its own figures are not larger."""
+    """Update the record's access count and time; larger values of its own stay."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -35,8 +35,6 @@ def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
 
 
 class UsageStore:
-    """Writes usage, and lets the index know of it."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -45,9 +43,9 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, seen: Mapping[str, int]) -> int:
-        """Counts a reading of each of these memories (name in keys -> the count that was shown); returns how many were counted.
+        """Count a reading of each memory (name -> count shown); return how many were counted.
 
-        A memory's readings within 15 minutes count as one, in all processes together.
+        Readings within 15 minutes count as one, across processes.
         """
         if not seen:
             return 0
@@ -61,10 +59,7 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Brings the index's times of reading up to date, which filters look at, and forgets the usage of what is gone.
-
-        In small steps, since each rewrites index entries; returns how many.
-        """
+        """Update the index's reading times in small steps, and forget usage of deleted memories; return how many."""
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
@@ -77,7 +72,7 @@ class UsageStore:
         return written
 
     async def _forget_gone(self) -> None:
-        """Looks at a part of all usage in each call, the next part in the next."""
+        """Check the next part of all usage."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
