@@ -288,7 +288,7 @@ class MemoryCommits:
                 return None
         kind = ChangeKind(type(decision).__name__.lower())
         mids = [memory.mid for memory in about]
-        # A successor that is only proposed is not there yet, unless it had been there before: its end is the end of the proposal.
+        # A proposed successor is not stored yet, unless it existed before.
         if isinstance(decision, Supersede) and not (proposed and decision.former is None):
             mids.append(steps.mid(decision.record.id))
         state, extra = "applied", []

@@ -140,7 +140,6 @@ class Fields(NamedTuple):
         return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
 
 
-# What every memory has of its own.
 _EVERY: Sequence[str] = ("j", "c", "la", "k")
 
 
@@ -189,7 +188,7 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
         more.append("z")
         values.append(ends.timestamp())
     if record.quarantine is not None:
-        # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
+        # Below any requested trust; `memory_places.ended` hides it from default reads.
         more += ["q", "tr"]
         values += [tag(record.quarantine), -1.0]
     elif trust < 1.0:

@@ -44,15 +44,14 @@ from agent_memory_client.models import (
 )
 
 _PATCH_TRIES = 64
-# Every memory has a text, a type and a pin: null leaves them as they are.
+# null leaves these fields as they are.
 _NEVER_EMPTY = frozenset({"text", "memory_type", "pinned"})
-# What decides which slot is meant, and where in it a memory stands.
 _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
 
 
 def content_hash(record: MemoryRecord) -> str:
     """Return the contract's `memory_hash`: sha256 over text, scope and type."""
-    # As `json.dumps` has it with its keys sorted, which needs three times as long.
+    # As `json.dumps` with sorted keys, in a third of the time.
     head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
     return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
 
@@ -201,7 +200,7 @@ class MemoryService:
             if record.persisted_at is not None:
                 record.persisted_at = None
             if record.discrete_memory_extracted != "t":
-                # Nothing is taken out of what a caller states, whatever its client has as a default.
+                # Extraction never runs on a caller's own memory, whatever its client sets by default.
                 record.discrete_memory_extracted = "t"
         return prepared
 
@@ -212,7 +211,7 @@ class MemoryService:
         if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
         self._usage.note_readings([(memory.mid, memory.record.access_count)])
-        # By whatever of its ids it is asked for: that one stays valid.
+        # It may be read by an alias.
         memory.record.id = memory_id
         memory.record.recorded_at = None  # `…/history` says when each version was recorded.
         return memory.record
@@ -235,7 +234,7 @@ class MemoryService:
         changes = self._changes_of(body)
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
+        # Read again if it changed meanwhile: no other change is lost, and nothing deleted returns.
         for _ in range(_PATCH_TRIES):
             current = await self._store.get_versioned(scope, memory_id)
             if current is None:
@@ -250,7 +249,7 @@ class MemoryService:
             new = old.model_copy(update={**wanted, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
-                # What is in quarantine stays there whatever it is changed to, until it is approved.
+                # A quarantined memory stays so until approved, whatever its text.
                 new = new if old.quarantine is not None else screen_record(self._settings, new)
             claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
             if claims_slot:

@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.search.results import PAST, Hits
 from agent_memory.foundation.text.passages.splitting import split_passages
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
-# What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
+# Defaults of fields that every answer has, in the model's order; other fields are left out when empty.
 _ALWAYS: dict[str, Any] = {
     name: None if field.is_required() or field.default_factory is not None else field.default
     for name, field in MemoryRecordResult.model_fields.items()
@@ -30,8 +30,7 @@ _RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
 _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
-# When it was made, whose it is, the record, when the server knew it, when and how often it was said, since when it is no longer true, and
-# when its words were edited.
+# created, tenant, record, recorded, first recorded, retired, last said, times said, no longer true, edited
 ROW_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 _ROWS = load("memories/memory_rows")
@@ -180,7 +179,7 @@ class _StoredCard(NamedTuple):
     edited_at: datetime | None
 
 
-# A user's questions find the same memories again and again: 15 µs less for each.
+# Questions of one user find the same memories repeatedly; this saves 15 µs for each.
 @lru_cache(maxsize=4096)
 def _stored_card(
     used: bytes | None,
@@ -215,7 +214,6 @@ def _stored_card(
 def _values(raw: bytes) -> dict[str, Any]:
     body = cast("dict[str, Any]", from_json(raw))
     if not (_STORED <= body.keys() <= _RECORD_FIELDS) or None in body.values():
-        # What another version wrote: pydantic knows what to leave out and what to add.
         body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
     values = {**_ALWAYS, **body}
     for name in _INSTANTS:

@@ -19,13 +19,13 @@ from agent_memory.foundation.storage.search.filters import where
 from agent_memory.foundation.text.terms import query_terms, stems
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
-# The vector index has all of a scope's memories but the newest, which wait for their vector: those are found by their words.
+# The newest memories have no vector yet: words find those.
 _BY_VECTOR = 12
 _BY_WORDS = 6
 _TERMS = 24
-# Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
+# Paraphrases and opposites have a cosine of about 0.6 and more.
 _LEAST_SIMILARITY = 0.4
-# What has the same slot, or a good part of the words, is compared in any case.
+# Memories with the same slot, or this share of the words, are always compared.
 _LEAST_SHARE = 0.5
 _MOST_COMPARED = 6
 
@@ -61,7 +61,7 @@ class SimilarMemoryStore:
                 whose = Selection.of(record.namespace, record.user_id)
                 clause = where(scope, replace(whose, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE)))
                 self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
-                # A text of small words alone has no terms; the impossible one finds nothing.
+                # A text of stop words has no terms; the impossible term matches nothing.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
 
         replies = await read(self._client, build) if records else []
@@ -94,7 +94,7 @@ class SimilarMemoryStore:
         memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
         with_ids = await self._memories.find(scope, [record.id for record in records])
         pairs = zip(records, with_ids, strict=True)
-        # What another owner has under this id is nothing to it: its own will not be stored under that.
+        # Another owner's memory under this id does not matter: this one gets another id.
         same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
         return [
             ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))

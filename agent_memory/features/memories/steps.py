@@ -31,9 +31,9 @@ from agent_memory.foundation.text.retrieval_units import unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
-# As much as a piece of evidence can quote, in characters.
+# The longest quote of a piece of evidence, in characters.
 _MOST_QUOTED = 4000
-# How long whoever wrote memories may take until it begins to embed them.
+# Time for the writer to begin embedding them itself.
 _EMBEDDED_MS = 10_000
 
 
@@ -83,7 +83,7 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
     """Return the field of a piece of evidence; the same piece always has the same field."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
-        # However often, and by whom, a message is cited: it is one piece.
+        # A message is one piece, however often it is cited.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
         return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
     name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
@@ -197,7 +197,7 @@ class StepGroups:
         return step
 
     def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
-        # What is in quarantine stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
+        # A quarantined record repeats nothing, ends nothing and is no evidence.
         quarantined = record.quarantine is not None
         conditions: dict[str, Any] = {
             "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
@@ -233,7 +233,7 @@ class StepGroups:
         within = same_meaning(record.text, at)
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
-        # The memory may get other words later; what was said stays.
+        # The memory's words may change; the quote stays.
         piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         message = {
             "field": stands.words,

@@ -134,11 +134,10 @@ class MemoryStore(MemoryQueries):
             unique="words" if dedupe else None,
             check_owner=True,
             deleted_since=background,
-            # With a fence there is no second step that could settle a slot.
+            # With a fence, no second step could settle a slot.
             slot_settled=imported or fence is not None,
             imported=imported,
         )
-        # What has a position in a session keeps it.
         message_options = replace(options, unique=None) if imported else options
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
 
@@ -147,7 +146,7 @@ class MemoryStore(MemoryQueries):
                 before: Sequence[MemoryRecord] = ()
                 after: Sequence[MemoryRecord] = ()
                 if order is not None:
-                    # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
+                    # Neighbors of the same call are known at once; a worker adds the others.
                     spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
                 steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
@@ -277,8 +276,6 @@ class MemoryStore(MemoryQueries):
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
-    # For background work.
-
     async def find_ended(self, limit: int) -> list[str]:
         """Return current memories (mids, all tenants) whose end has come."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
@@ -322,7 +319,7 @@ class MemoryStore(MemoryQueries):
                 if order is not None:
                     positions.append((mid, order, mid))
                 elif terms is None and current[3] is not None:
-                    # A statement that a message of these words has become: it is found by what was said around that.
+                    # A statement that absorbed a message is indexed with that message's neighbors.
                     turn, _, session = current[3].decode().partition(" ")
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
                     positions.append((mid, self._keys.order(sid), turn))

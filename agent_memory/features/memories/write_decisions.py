@@ -16,7 +16,6 @@ from agent_memory.foundation.text.normalization import begins_at, ends_at, is_pl
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16
-# How far back a fact that is learned late looks for its place.
 _MOST_FORMER = 50
 
 
@@ -121,7 +120,7 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
     """Insert a fact learned late among its slot's former facts: it ends when the next one began."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
-        # Whoever wrote it may have named anything there.
+        # A writer may have named anything there.
         memories = await store.find(scope, current.record.supersedes or [])
         before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
         later = [memory for memory in before if begins_at(memory.record) > begins]

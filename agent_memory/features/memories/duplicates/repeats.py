@@ -19,7 +19,7 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _NUMBER = re.compile(r"\d+")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
-# Between the two times that a worker writes into a new fact.
+# A worker sets both times of a new fact within this span.
 _MOMENT = timedelta(seconds=60)
 _MOST_TAGS = 64
 _INCIDENTAL = {

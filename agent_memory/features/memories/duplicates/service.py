@@ -9,7 +9,7 @@ from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 
-# The name of the job, as it stands in Redis: merge the repeats of a `namespace`, a `user_id` and a `session_id`, or of all.
+# The job's name in Redis: merge repeats of a `namespace`, `user_id` and `session_id`, or of all.
 COMPACT = "compact"
 
 

@@ -16,9 +16,8 @@ from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
-# An id is shown beside its memory; one that is long enough to say something is looked at, too.
+# Ids are shown, too; a long one can carry an instruction.
 _LONG_ID = 40
-# Sources that speak for a user.
 _USERS = ("user", "client")
 _TRIES = 16
 

@@ -117,7 +117,7 @@ class Choice:
             return
         self._staying += 1
         if policy.budget is not None and self.limit:
-            # A heap of the stalest so far, the freshest of them on top, which goes first when there are too many.
+            # A heap of the stalest memories so far, the freshest on top.
             item = (-recency(record, self.now), -self._staying, memory)
             if len(self._stale) < self.limit:
                 heapq.heappush(self._stale, item)
@@ -136,7 +136,7 @@ def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Sel
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
-        # With both bounds, either the age or its multiple decides: the smaller one is what must be passed in any case.
+        # With both bounds, the smaller of the age and its multiple is necessary.
         factor = min(1.0, policy.hard_age_multiplier) if policy.max_inactive_days is not None else 1.0
         return replace(selection, created_at=CreatedAt(lte=_days_before(now, policy.max_age_days * factor)))
     if policy.max_inactive_days is not None:

@@ -41,7 +41,6 @@ _BY_WORDS = frozenset(
         CandidateList.BEST_PASSAGES_BY_WORDS,
     }
 )
-# What a caller does not name another of.
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
 """Depth of the lists of facts; a prompt shows half as many."""
@@ -68,7 +67,7 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
 def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     lists = [CandidateList.NEAREST]
     if query.paged:
-        # How many there are is said with a page; a prompt shows what it shows.
+        # Only pages show a total.
         lists.append(CandidateList.MATCHING)
     by_words = bool(query.words.terms)
     if by_words:
@@ -78,7 +77,7 @@ def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     if query.span is not None:
         lists += [CandidateList.NEAREST_IN_TIME, *([CandidateList.BEST_BY_WORDS_IN_TIME] if by_words else [])]
     if query.facts_apart:
-        # Words that facts share with a query count where the list of all memories has them: one list more is what this may cost.
+        # A list of facts by words would cost more; their words count where the main list has them.
         lists.append(CandidateList.NEAREST_FACTS)
     return lists
 
@@ -101,7 +100,6 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: Cand
     if wanted in (CandidateList.NEAREST_FACTS, CandidateList.BEST_FACTS_BY_WORDS):
         clause, depth = filters.facts(clause), FACTS_DEPTH
     if query.span is not None and wanted in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
-        # The date of a memory answers the words of time.
         zone = zone_of(query.request.timezone)
         clause, terms = filters.during(clause, query.span.start, query.span.end, zone), words.subject or words.terms
     if wanted is CandidateList.MATCHING:

@@ -19,17 +19,16 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.text.languages.speakers import speakers_of
 from agent_memory_client.models import SearchRequest
 
-# So many memories, the newest, tell how long they are and who speaks in them.
+# The newest memories are a sample for mean length and speakers.
 _SAMPLE = 100
 _SAMPLE_TRUST_SECONDS = 600.0
-# A search waits for memories without a vector when there are more than this many and this share of all that it searches.
+# A search waits for vectors if more memories than both of these bounds lack one.
 _FEW = 20
 _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
-# What stands in fewer of the memories than this is rare.
 _RARE_SHARE = 0.1
 _STALLED_SECONDS = 30.0
-# For so long a term's statistic is taken as it was, unless there are many more or fewer memories by then: these are counted each time.
+# Counts are reused for a minute, unless the total changes much; the total is counted each time.
 _TRUST_SECONDS = 60.0
 _MOST_CLAUSES = 1000
 _MOST_TERMS = 256
@@ -110,7 +109,7 @@ class DocumentFrequencies:
         self._known[clause] = known
         if not fresh:
             sample = _Sample(now, statistics.mean_length, frozenset(statistics.speakers))
-            # A few memories say little of those that follow.
+            # A small sample says little about later memories.
             if statistics.total >= _SAMPLE:
                 self._samples[clause] = sample
         assert sample is not None

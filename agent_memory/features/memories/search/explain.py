@@ -14,7 +14,6 @@ from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters
 from agent_memory_client.models import Explanation, SearchRequest
 
-# How deep it looks for the rank of a memory that the search itself did not reach.
 _DEEP = 5000
 
 
@@ -44,7 +43,7 @@ class SearchExplainer:
         rank = ranking.rank_of(mid)
         if rank is not None:
             returned = any(name == mid for _, name in ranking.scored[page_of(query)])
-            # A list holds its page alone.
+            # A listing ranks only its page.
             rank_in_answer = rank + request.offset if query.mode is None else rank
             return _ranked(memory_id, ranking, rank, rank_in_answer, "returned" if returned else "beyond_limit")
         below = next((scored for scored in ranking.below_threshold if scored[1] == mid), None)

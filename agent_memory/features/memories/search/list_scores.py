@@ -13,8 +13,8 @@ from agent_memory.foundation.storage.search.results import Hits
 # Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
 _K1, _B = 1.2, 0.75
 TERMS_FIELD = b"k"
-# The nearest of many passages is near by chance, too: that much similarity less, times the logarithm of their number. Measured on answers
-# of assistants (0.02 to 0.08; docs/recall.md).
+# The best of many passages is near by chance, too: this much similarity per log(number).
+# Measured on answers of assistants (0.02 to 0.08; docs/recall.md).
 _BY_CHANCE = 0.05
 _RESCORED = 100
 _FEW_TERMS = 6

@@ -42,7 +42,7 @@ class MemoryListing:
         rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
         if not rows or not request.limit:
             return Ranking(total, [], listed=True)
-        # Both ends of what was read lie outside of the page: a moment that one of them shares with the page may be longer.
+        # Ties with either end of the page may extend beyond what was read.
         first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
         cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
         open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()

@@ -30,7 +30,6 @@ def deciding_words(text: str) -> tuple[str, ...]:
 def _ends(text: str) -> tuple[str, str] | None:
     """Return the first and last deciding word, a cheap test for texts that differ; None if there are none."""
     folded = text.lower() if text.isascii() else fold(text)
-    # Nearly always the first and the last chunk tell.
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
     if first and last:
@@ -66,7 +65,7 @@ class DuplicateFilter:
     def __init__(self) -> None:
         self._timeless: dict[Key, str] = {}
         self._dated: dict[Key, str] = {}
-        # By whose they are and by their ends; what they say is looked at when there are two alike, which is seldom.
+        # By owner and ends; full texts are compared only on a collision, which is rare.
         self._unread: dict[Key, list[DatedText]] = {}
 
     def add_memory(self, memory: DatedText) -> str | None:
@@ -84,7 +83,7 @@ class DuplicateFilter:
     def _add_words(self, memory: DatedText) -> str | None:
         words = (memory.user_id, memory.namespace, deciding_words(memory.text))
         of_day: Key = (*words, day(memory.event_date or memory.created_at))
-        # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.
+        # Facts are timeless unless dated; two events on two days are two events.
         timeless: Key = (*words, None if memory.event_date is None else day(memory.event_date))
         first = self._dated.get(of_day)
         if first is None and memory.memory_type in _TIMELESS_TYPES:

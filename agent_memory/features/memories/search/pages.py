@@ -18,13 +18,12 @@ from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
 
-# For so many more than a page holds, reading their records to know their age is the shortest way.
+# Up to so many more than a page, reading whole records is the fastest way to know their age.
 _FEW_MORE = 10
-# So many facts that are not near enough themselves are read beside a prompt's page: in the same round trip, at 10 µs each.
+# Facts below the threshold that a prompt reads in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
-# And so many of what was said, where the page has places left.
 _FURTHER_SAID = 8
-# Messages around one that has some words have these, too, once for its twice.
+# Neighbors of a matching message also have its words.
 _SAID_SINCE = 12
 
 
@@ -77,7 +76,7 @@ class PageReader:
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
         rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
-        # They are wanted for messages that they rest on, which are none of the facts.
+        # They matter only beside messages they rest on.
         further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
         further = [*further, *_said_further(query, ranking, scored, without)]
         if not facts and not further:

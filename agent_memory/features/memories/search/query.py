@@ -32,11 +32,11 @@ from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
 log = logging.getLogger(__name__)
 
-# How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
+# Depth of each list before fusion; later pages go deeper in steps, so that pages agree.
 _DEPTHS = (100, 400, 1600, 6400)
-# What has no further pages is ranked alike from half as much: docs/recall.md has the measurements.
+# Without pages, half the depth ranks alike: docs/recall.md has the measurements.
 _DEPTH_WITHOUT_PAGES = 50
-# A search that weighs age looks deeper at once: what is new enough may be far down by its words and its meaning.
+# Recent memories may rank far down by words and meaning.
 _AGE_DEPTH = 400
 
 
@@ -76,7 +76,7 @@ class QueryMeaning:
 class SearchQuery:
     """A search ready for its round trip. `mode` None lists without a query; without `meaning` only words count.
 
-    `history`: the clause for history, if searched; `paged`: further pages may follow; `facts_apart`: separate lists of facts.
+    `history`: the clause for history, if searched; `paged`: further pages may follow; `facts_apart`: lists of facts.
     """
 
     request: SearchRequest
@@ -157,7 +157,7 @@ class QueryBuilder:
         if span is not None and subject and not span.is_in_words:
             terms = subject  # "Three days ago" is not what says "three", nor "before May 2022" what was in that month.
         spoken, rewritten = text, False
-        # The contract rewrites semantic searches only; a search that names no mode is one, too.
+        # The contract rewrites only semantic searches; a search without a mode is one.
         named = "search_mode" in request.model_fields_set
         if optimize_query and mode is not SearchModeEnum.KEYWORD and (mode is SearchModeEnum.SEMANTIC or not named):
             spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
@@ -167,12 +167,12 @@ class QueryBuilder:
         statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
         meaning: QueryMeaning | None = None
         if mode is not SearchModeEnum.KEYWORD:
-            # A distance that was asked for by meaning alone is that of the text as it is.
+            # A semantic search's distance is that of the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, left_out = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
             meaning, notice = await self._meaning(scope.tenant, spoken, left_out)
             notices += [f"{notice}: searched by words alone"] if notice else []
-        # A search that names no mode is one by meaning in the contract, where quotes say nothing.
+        # A search without a mode is semantic in the contract, where quotes have no meaning.
         phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
         whole = bool(self._reranks or request.explain or request.distinct or history is not None)
         return SearchQuery(
@@ -236,10 +236,10 @@ class QueryBuilder:
         if text != (request.text or ""):
             request = request.model_copy(update={"text": text})
         most = self._settings.limits.query_bytes
-        # No character takes more than four bytes.
+        # A character takes at most four bytes.
         if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
             return request, []
-        # No byte is less than a character, and half a character at the end is none.
+        # A byte is at most a character; a partial character at the end is dropped.
         beginning = text[:most].encode()[:most].decode(errors="ignore")
         notice = f"the query is longer than {most} bytes (MAX_QUERY_BYTES): searched for its beginning"
         return request.model_copy(update={"text": beginning}), [notice]
@@ -282,7 +282,7 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
     return asked_time(text, request.reference_time or datetime.now(UTC), zone)
 
 
-# Words of questions that ask for a time and for nothing that a memory would say.
+# Words of questions about a time that name no subject.
 _ANYTHING = frozenset(
     analysis.terms(
         "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"

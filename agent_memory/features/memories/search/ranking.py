@@ -17,20 +17,18 @@ from agent_memory.features.memories.store import Hits
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements.
+# The default weight of meaning against words; docs/recall.md has the measurements.
 ALPHA = 0.6
-# The same where a memory, or a passage of one, has nearly all that the query's words tell: the query quotes it.
+# The weight for a query that quotes a memory or a passage.
 ALPHA_QUOTED = 0.3
-# The same for a query in a script that the model does not know: its vector only decides between what the words leave alike.
+# The weight for a query in a script unknown to the model: the vector only breaks ties.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
 """For a prompt about a time: a memory without a shared word is on the subject at this share of the best similarity."""
-# What belonging to the time that a query asks about adds to a score of 0..1. R@10 of such questions by MiniLM, LoCoMo (116) and
-# REALTALK (22): 88.6 and 68.2; with 0.1 87.9 and 63.6, with 0.3 90.2 and 61.4; without times 84.3 and 61.4; with all of that time first
-# 87.1 and 36.4.
+# Bonus for memories of the named time, on scores of 0..1. R@10 by MiniLM on LoCoMo (116) and REALTALK (22):
+# 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
 _LONGEST = timedelta(days=31)
-# How deep the lists of a first page go.
 _FIRST_DEPTH = 100
 _HARDLY = 1e-6
 
@@ -74,8 +72,7 @@ def fuse(
         far = 0.0
     nearest, least = nearest - far, max(least - far, 0.0)
     rest = 1 - alpha
-    # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
-    # The division comes first, so that the best of a list counts as exactly 1.
+    # Dividing first makes the best of a list exactly 1; a list without a best adds nothing.
     near_unit, word_unit = nearest if nearest > 0 else math.inf, best if best > 0 else math.inf
     if known:
         words = {**{name: 0.0 for name in known if name in similarities}, **words}
@@ -191,7 +188,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
     least = least_relevance(query)
     if least is None or (relevance := ranking.relevance) is None:
         return ranking
-    # A prompt judges what was said: facts are few, and were found to be worth keeping.
+    # A prompt filters only messages: facts are few and were found worth keeping.
     facts = ranking.facts if query.request.min_relevance is None else ()
     enough = {name for _, name in ranking.scored if name in facts or relevance(name) >= least}
     scored = [each for each in ranking.scored if each[1] in enough]
@@ -232,7 +229,7 @@ def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> 
 
 def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float, background: Background) -> Ranking:
     near, passages = with_nearest_passages(_similarities(candidates[CandidateList.NEAREST]), candidates.get(CandidateList.NEAREST_PASSAGES))
-    # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
+    # A query without searchable words, as "*", goes by meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
     words, passages_by_words = with_best_passages(words, candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
@@ -254,7 +251,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near = near_facts | near
     matching = candidates.get(CandidateList.MATCHING)
     if query.words.phrase:
-        # Only the index of words knows phrases, and a hybrid search must have them.
+        # Only the keyword index knows phrases, and hits must have them.
         near = {name: similarity for name, similarity in near.items() if name in words}
         matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
@@ -269,7 +266,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least, far=far)
     time_bonus = TIME_BONUS if query.words.subject else 1.0
     if in_time:
-        # Where the time is all that is asked, all of it comes first.
+        # Without a subject, all memories of that time come first.
         fused = timed(fused, in_time, time_bonus)
     near_all, listed = ({}, {}) if unknown else (near, nearest)
     relevance = RelevanceEstimate(listed, words, background, facts=near_all, in_time=in_time, time_bonus=time_bonus)
@@ -277,9 +274,9 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if not query.paged:
         fused, left_out = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
-            # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
+            # A caller's own filter defines the answer: it is not empty just because all is far away.
             fused, left_out = left_out, []
-    # When the lists hold all that there is, what is not near enough does not count as a match either.
+    # If the lists hold everything, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
     return Ranking(total, fused, left_out, near, parts, facts, words, passages=passages, relevance=relevance)

@@ -51,8 +51,8 @@ class RecencyWeights:
     half_life_created: float = 30.0
 
 
-# What a search that says nothing of age gets: between memories that fit alike the newer one comes first, and that is all. Only the time
-# of saying counts, so that being found does not make a memory be found again.
+# The default: newer first among equals, by when it was last said.
+# Reading does not count, so being found does not make a memory be found again.
 TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
@@ -61,7 +61,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
     The contract counts from creation, which is when it was said, for what was said once.
     """
-    # A part that weighs nothing need not be computed: a search asks for hundreds of these.
+    # A search computes hundreds of these.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
     if weights.freshness:
         recent += weights.freshness * 0.5 ** (max(idle, 0.0) / 86400 / weights.half_life_accessed)

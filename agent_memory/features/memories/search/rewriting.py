@@ -13,9 +13,9 @@ from agent_memory.foundation.llm.base import ChatModel
 log = logging.getLogger(__name__)
 
 _ANSWER_TOKENS = 200
-# A query of a few pages is a text to find the like of, not a question; nobody waits for a model to read it.
+# A query of a few pages is a text to compare with, not a question.
 _LONGEST = 4000
-# The same question asked again (for the next page, say) is not put to the model again.
+# Cached rewrites, for further pages of a question.
 _KNOWN = 1000
 
 

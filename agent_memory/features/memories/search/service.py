@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters
 from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
-# Duplicates are looked for down to this rank: every page costs all ranks before it.
+# Depth of the search for duplicates: each page costs all ranks before it.
 _MOST_DISTINCT = 400
 
 
@@ -65,7 +65,7 @@ class SearchService:
         query = await self.prepare_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
         if not ranking.scored and query.rewritten and body.distance_threshold is not None:
-            # As in the contract: nothing near enough to the model's words, so the caller's own are asked for.
+            # As in the contract: nothing matches the model's words, so the caller's own are used.
             query = await self.prepare_query(scope, body)
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
             query = replace(query, notices=[notice, *query.notices])
@@ -118,7 +118,6 @@ class SearchService:
         """Reorder by score and age; scores stay."""
         weights, now = query.weights, now_of(query.request)
         names = [name for _, name in ranking.scored]
-        # What was said once has no time of its last saying.
         said = times_of(candidates, b"c") | times_of(candidates, b"ls")
         ages = [now - said.get(name, 0.0) for name in names]
         if weights.freshness:
@@ -128,7 +127,7 @@ class SearchService:
         else:
             recencies = novelties(ages, weights)
         if query.request.server_side_recency and query.mode is SearchModeEnum.SEMANTIC:
-            # The contract's two ways to make a similarity of a distance.
+            # The contract derives similarity from distance in two ways.
             similarities = [1.0 - ranking.memory_of(scored).distance / 2 for scored in ranking.scored]
         else:
             similarities = [score for score, _ in ranking.scored]

@@ -17,9 +17,8 @@ from agent_memory.foundation.storage.search.queries import name_query, queue_sea
 from agent_memory.foundation.storage.search.results import parse_hits
 
 QUIET_SECONDS = 300.0
-# A mark of work under way is due when its lease ends, and that of work that failed a little later.
+# Claimed work is due when its lease ends, failed work a little later.
 _SOON_MS = 300_000
-# Where more is due than that, nobody counts as idle.
 _MOST_MARKS = 200
 
 
@@ -75,5 +74,5 @@ class IdleTenants:
                     pipe.hget(f"{self._keys.journal_prefix}{member}", "tn")
 
         owners = await read(self._client, build) if due else []
-        # What is gone or history has no owner that could be read here; its mark is taken away in a moment.
+        # A deleted or retired memory has no readable owner; its mark disappears in a moment.
         return None if None in owners else {owner.decode() for owner in owners}

@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.search.queries import search
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-# Processes with the former model may still search while they are replaced one by one.
+# Old processes may still search with the former model during a rolling update.
 _FORMER_SECONDS = 3600.0
 _FORMER = "former "
 

@@ -42,7 +42,7 @@ from agent_memory_client.models import (
 
 _PAGE = 1000
 _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
-# More terms than that do not make a look-up of repeats any more exact, only slower.
+# More terms make the look-up slower, not more exact.
 _TWIN_TERMS = 16
 
 
@@ -111,7 +111,7 @@ class MemoryScan:
         tied: set[str] = set()
         while True:
             text = clause if low is None else all_of(clause, Num(field) >= low)
-            # Those that share the last instant come again, so the page grows with them; twice, so that many of them cost no square.
+            # Ties with the last instant come again, so the page grows by them; doubled, to avoid a quadratic cost.
             limit = _PAGE + 2 * len(tied)
             hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
             fresh = [hit.mid for hit in hits if hit.mid not in tied]
@@ -159,11 +159,11 @@ class MemoryScan:
             memories = await self.load_current(scope, [hit.mid for hit in hits])
             if len(hits) <= limit:
                 return memories, max([since, *(memory.version + 1 for memory in memories)])
-            # What shares its instant with the first that is left out is left out with it.
+            # Ties with the first that is left out are left out, too.
             following = max((memory.version for memory in memories), default=since)
             if earlier := [memory for memory in memories if memory.version < following]:
                 return earlier, following
-            # All share one instant, or the index still names what is gone: more are read.
+            # All tie, or the index still names deleted memories: read more.
             limit *= 2
 
     async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
@@ -191,7 +191,7 @@ class MemoryScan:
         groups: dict[tuple[str, ...], None] = {}
         for row in rows:
             if all(name in row for name in names):
-                # A memory that was said in several sessions belongs to each.
+                # A memory said in several sessions belongs to each.
                 groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 

@@ -10,7 +10,7 @@ from agent_memory.foundation.core.deferred_writes import DeferredWrite
 
 _DELAY_SECONDS = 0.5
 _BATCH = 500
-# Beyond these numbers statistics give way: to memory, and to Redis being away.
+# Statistics are dropped beyond these numbers, when Redis is away or memory short.
 _MOST_WAITING = 20_000
 _MOST_REMEMBERED = 100_000
 

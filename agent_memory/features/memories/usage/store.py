@@ -12,7 +12,6 @@ from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import MemoryRecord
 
-# Reading a memory again within this time counts as the same reading.
 SAME_READING_SECONDS = 900
 _BATCH = 200
 _SCAN_STEPS = 20
