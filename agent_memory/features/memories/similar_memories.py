@@ -94,7 +94,7 @@ class SimilarMemoryStore:
         memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
         with_ids = await self._memories.find(scope, [record.id for record in records])
         pairs = zip(records, with_ids, strict=True)
-        # Another owner's memory under this id does not matter: this one gets another id.
+        # Another owner's memory under this id is ignored: the write will be refused.
         same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
         return [
             ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))
