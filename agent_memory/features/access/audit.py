@@ -1,4 +1,4 @@
-"""The audit trail: who asked for what and how it ended, as structured events of the logger `audit`. Ids and counts, never text."""
+"""The audit trail: who asked for what and how it ended, as events of the logger `audit`. Ids and counts, never text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ LOGGER = "audit"
 MAX_IDS = 100
 MAX_CHARS = 512
 
-# Of answers: what was read, written, deleted, brought in, purged.
 _COUNTED = (
     *("memories", "long_term_memories", "messages", "sessions", "versions", "changes", "evidence", "operations", "partitions"),
     *("deleted", "scanned", "appended", "imported", "present", "problem_count", "counts"),
@@ -32,14 +31,14 @@ def record(
     request_id: str | None,
     counts: Mapping[str, int] | None = None,
 ) -> None:
-    """One event. `actor` is the subject of the credentials, None for who showed none that count, and for background work."""
+    """Log one event. `actor` is the subject of the credentials; None without valid ones and for background work."""
     log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(LOGGER)
     more = {"counts": dict(counts)} if counts else {}
     log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id, **more)
 
 
 def counts_of(answer: Any) -> dict[str, int]:
-    """How much an answer gives away, or says to have been done: the lengths of its lists, and its counts. Never what is in them."""
+    """Return the counts of an answer and the lengths of its lists."""
     if isinstance(answer, MemoryRecord):
         return {"memories": 1}
     counts: dict[str, int] = {}
@@ -55,7 +54,7 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:
-    """The ids that requests name, the first source first: of a mapping of arguments, and of bodies; at most MAX_IDS of a kind."""
+    """Return the ids that arguments and bodies name, first source first, at most MAX_IDS of a kind."""
     ids: dict[str, Any] = {}
     for source in sources:
         for name in _NAMED:
@@ -75,7 +74,6 @@ def _of(source: Any, name: str) -> Any:
 
 
 def _shown_id(value: Any) -> Any:
-    """An id, a list of ids, or what a filter asks for; None for nothing."""
     if isinstance(value, str):
         return value[:MAX_CHARS]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Checking credentials: what a caller sends becomes a `Principal`, or an error."""
+"""Turn a caller's credentials into a `Principal` or an error."""
 
 from __future__ import annotations
 
@@ -15,40 +15,36 @@ _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
 
 
 class CredentialGate(Protocol):
-    """Whatever knows who may ask."""
-
     async def admit(self, credential: str) -> Principal:
-        """Who sent this key or token. Raises Unauthenticated, Unavailable."""
+        """Return the principal of a key or token. Raises Unauthenticated, Unavailable."""
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Who sent this key or token when it was checked last, and whether that still counts; asks nobody.
+        """Return the principal of the last check, and whether it is still valid; no look-up.
 
-        What counts no longer tells nothing but whose line a request stands in while it is checked anew.
+        An expired one only decides in whose queue a request waits for a new check.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """The gate of this server: that of API keys, or that of OAuth."""
-
     gate: CredentialGate
 
 
 def jwt_gate(settings: AuthSettings) -> CredentialGate:
-    """The gate of AUTH_MODE=oauth2. Raises StartupError for settings by which it could not check a token."""
-    # Only who has signatures to check waits at its start for what checks them.
+    """Return the gate of AUTH_MODE=oauth2. Raises StartupError for incomplete settings."""
+    # PyJWT is imported only for OAuth.
     from agent_memory.features.access.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415
 
     return JwtGate(settings, KeySet(fetching(settings)))
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The key or token among a request's headers (names in lower case), None without one.
+    """Return the key or token in a request's headers (lower-case names); None without one.
 
-    `Authorization: Bearer` and `X-API-Key` count the same. Raises Unauthenticated for another scheme, an empty one, one that is too
-    long, and for two different ones.
+    `Authorization: Bearer` and `X-API-Key` are equal. Raises Unauthenticated for other schemes, empty or too long
+    credentials, and two different ones.
     """
     credentials: set[bytes] = set()
     for name, value in headers:

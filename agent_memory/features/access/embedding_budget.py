@@ -1,6 +1,6 @@
-"""Embeddings on a tenant's budget of model tokens: what was used is known in the process, and written to Redis once a second.
+"""Limit a tenant's embedding tokens. Usage is counted in the process and written to Redis once a second.
 
-A query that is embedded costs no round trip for that. What several processes use within the same seconds may pass the limit by as much.
+A query costs no round trip for it; several processes may exceed the limit by what they use in those seconds.
 """
 
 from __future__ import annotations
@@ -19,23 +19,21 @@ from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory.foundation.llm.base import Embedder, TextRole, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
-# What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
+# A count this old is refreshed while requests go on with it.
 _FRESH_SECONDS = 5.0
 _DELAY_SECONDS = 1.0
 _MOST_TENANTS = 10_000
-# English text has about four bytes of UTF-8 to a token, other writing systems have three or four.
+# UTF-8 bytes per token: about four for English, three or four for other scripts.
 _BYTES_PER_TOKEN = 4
 
 
 class SpendStore(Protocol):
-    """Where tokens are counted: `storage.limits.LimitStore`."""
-
     async def spend(self, tenant: str, tokens: int) -> TokensSpent: ...
 
 
 @dataclass(slots=True)
 class _TenantDay:
-    """A tenant's day, as of `at`: tokens used, those of this process that are not written yet included. Times are those of the clock."""
+    """A tenant's day as of `at`: tokens used, including those `waiting` to be written; clock times."""
 
     tokens: int
     waiting: int
@@ -44,7 +42,7 @@ class _TenantDay:
 
 
 class EmbeddingBudget:
-    """Which embedder a tenant may use. `paid`: whether embeddings cost tokens at all; those of a local model do not."""
+    """Meters embedders per tenant; only `paid` embeddings count."""
 
     def __init__(
         self,
@@ -66,15 +64,13 @@ class EmbeddingBudget:
         self._later = DeferredWrite(self.flush, "tokens of embeddings", delay_seconds=delay_seconds)
 
     def limits(self, tenant: str) -> bool:
-        """Whether the tenant's embeddings are counted."""
         return self._limited and bool(self._settings.for_tenant(tenant).model_tokens_per_day)
 
     def metered_embedder(self, tenant: str) -> Embedder:
-        """The embedder as this tenant may use it: itself when the tenant has no limit."""
         return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
-        """Raises BudgetSpent when nothing is left of today's tokens. Asks Redis for the first of a day only; RedisUnavailable."""
+        """Raise BudgetSpent if today's tokens are used up. Asks Redis once a day; RedisUnavailable."""
         day, now = self._days.get(tenant), self._clock()
         if day is None or now >= day.ends:
             day = await self._write(tenant)
@@ -88,7 +84,6 @@ class EmbeddingBudget:
             raise BudgetSpent(message, retry_after=left, limit="model_tokens")
 
     def note(self, tenant: str, texts: Sequence[str]) -> None:
-        """Counts what the model was asked for."""
         day = self._days.get(tenant)
         if day is not None:
             tokens = sum(max(len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN, 1) for text in texts)
@@ -97,14 +92,13 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Writes what waits, and looks anew at what was asked for. Raises RedisUnavailable; what was not written waits on."""
+        """Write waiting counts and refresh stale ones. Raises RedisUnavailable; unwritten counts wait on."""
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)
             self._stale.discard(tenant)
 
     async def close(self) -> None:
-        """Writes what waits, for two seconds at most."""
         await self._later.close()
 
     async def _write(self, tenant: str) -> _TenantDay:
@@ -130,7 +124,7 @@ class EmbeddingBudget:
 
 
 class _MeteredEmbedder(EmbedderWrapper):
-    """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
+    """An embedder on a tenant's budget; cached vectors cost nothing."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -139,7 +133,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._tenant = tenant
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
+        """See Embedder.embed. Raises BudgetSpent. A call that reached no model is not counted."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)
@@ -155,9 +149,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         return vectors
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """See Embedder.missing."""
         return self._embedder.missing(texts, role=role)
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """See Embedder.adopt."""
         return await self._embedder.adopt(rows)

@@ -1,4 +1,4 @@
-"""Who is let in where nobody is asked for credentials: only this machine, unless its operator says otherwise."""
+"""Without authentication, only this machine may connect unless the operator allows more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOW = "AUTH_MODE=token asks for API keys (docs/running/security.md)"
 
 
 def check_exposure(settings: Settings, host: str) -> None:
-    """Raises StartupError when listening on `host` would let everybody in who reaches this machine."""
+    """Raise StartupError if listening on `host` would admit everybody who reaches this machine."""
     if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
         raise StartupError(
             f"HOST={host} would let everybody in who reaches this machine: set AUTH_MODE=token (or oauth2), listen on 127.0.0.1, "
@@ -23,7 +23,6 @@ def check_exposure(settings: Settings, host: str) -> None:
 
 
 def warn_of_exposure(settings: Settings, host: str) -> None:
-    """Says loudly, in the log, that nobody is asked for credentials."""
     if settings.auth.required:
         return
     if is_loopback(host):
@@ -34,7 +33,6 @@ def warn_of_exposure(settings: Settings, host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -16,7 +16,6 @@ from agent_memory.foundation.storage.context_limits import ContextLimitStore
 
 
 def open_access(foundation: Foundation, services: Services) -> None:
-    """Opens what says who may do what."""
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     limits = LimitStore(client, keys)
     budget = ModelBudget(settings.limits, limits)

@@ -1,4 +1,4 @@
-"""What tenants have used of their limits, by Redis' own clock: a token bucket of requests each, and the model tokens of the day."""
+"""Tenants' usage by Redis' clock: a token bucket of requests, and the day's model tokens."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ _DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Model tokens of today (UTC), and the seconds until tomorrow."""
-
     tokens: int
     seconds_left: float
 
 
 class LimitStore:
-    """Counts what tenants use. These methods take a tenant, not a scope: a limit is the whole tenant's, whoever of it asks."""
+    """Counts usage per tenant."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._keys = keys
@@ -29,15 +27,15 @@ class LimitStore:
         self._spend = Script(client, "access/model_tokens_spend")
 
     async def take(self, tenant: str, *, per_minute: int, burst: int, wanted: int, least: int = 1) -> tuple[int, float]:
-        """Takes up to `wanted` requests out of the tenant's bucket, or none where there are not `least` (at most `burst`).
+        """Take up to `wanted` requests from the bucket, or none if fewer than `least` (at most `burst`) are left.
 
-        Returns how many that were, and else the seconds until there are so many.
+        Return how many, and the seconds until `least` are available.
         """
         rate = repr(per_minute / 60_000)
         taken, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, wanted=wanted, least=least)
         return int(taken), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Adds model tokens to the tenant's day (0: adds none) and tells how many it has by now."""
+        """Add model tokens to the tenant's day (0: none); return the total."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

@@ -1,8 +1,7 @@
-"""What a tenant may use: requests per minute, stored memories, and a language model's tokens per day.
+"""Tenants' limits: requests per minute, stored memories, and a language model's tokens per day.
 
-Requests are counted in a token bucket in Redis, out of which a process takes a few at a time: most requests cost a look at a dictionary,
-and all processes together keep to the rate. What a process took and did not use within a second is gone; it is a tenth of a second's
-worth, or one. What Redis refused, the process refuses for itself until the bucket has something again.
+A process takes a few requests at a time from a token bucket in Redis, so most requests cost a dictionary look-up.
+What it does not use within a second is lost. A refusal is repeated locally until the bucket refills.
 """
 
 from __future__ import annotations
@@ -26,25 +25,22 @@ log = logging.getLogger(__name__)
 
 _LEASE_SECONDS = 1.0
 _LEASE_SHARE = 0.1
-# So long a process refuses without asking anew: a limit that was raised, or a bucket that was filled, is seen after that.
+# A raised limit or a refilled bucket is noticed after this time.
 _VERDICT_SECONDS = 1.0
-# So many refusals in a second, and who sends on does not read them.
 _DEAF = 20
-# A count of memories is good for so long, near the limit for less.
+# Counts are cached, for less time near the limit.
 _COUNT_SECONDS = 10.0
 _NEAR_SECONDS = 1.0
 _NEAR = 0.9
-# When memories will have been deleted, nobody knows.
 _FULL_RETRY_SECONDS = 60
 _MOST_TENANTS = 10_000
 
 
 @dataclass(slots=True)
 class _Lease:
-    """What this process knows of a tenant's bucket. Times are those of its clock.
+    """A process's share of a tenant's bucket: requests worth `left` until `until` (clock times).
 
-    It may let in requests worth `left` until `until`; those worth `closed_cost` or more are refused until `closed_until` without a
-    look at Redis, which will have enough for them at `opens_at`.
+    Those worth `closed_cost` or more are refused without Redis until `closed_until`; `opens_at` is when to retry.
     """
 
     left: int = 0
@@ -65,7 +61,7 @@ class _Count:
 
 
 class RequestLimit:
-    """The rate of a tenant's requests, over all processes. A request may cost as much as several; at most the whole bucket."""
+    """Limits a tenant's request rate over all processes. A request may cost several, at most the whole bucket."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -75,17 +71,17 @@ class RequestLimit:
         self._leases: dict[str, _Lease] = {}
 
     def waiting(self, tenant: str) -> int:
-        """How many requests, by what they cost, wait for Redis to tell whether a tenant may make them."""
+        """Return the cost of requests waiting for Redis' answer."""
         lease = self._leases.get(tenant)
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """Whether a tenant was refused so often within a second that it does not listen to what refusals say."""
+        """True if a tenant ignores refusals: it was refused too often within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 
     async def admit(self, tenant: str, cost: int = 1) -> None:
-        """Counts one request, worth `cost`. Raises TooMany when the tenant has no more of them now, RedisUnavailable."""
+        """Count one request worth `cost`. Raises TooMany, RedisUnavailable."""
         lease = self._leases.get(tenant)
         if lease is not None and lease.left >= cost and self._clock() < lease.until:
             lease.left -= cost
@@ -129,7 +125,6 @@ class RequestLimit:
             raise too_many(self._refused(lease, now))
 
     def _refused(self, lease: _Lease, now: float) -> int:
-        """Notes a refusal; returns the whole seconds to wait."""
         LIMITED.labels("requests").inc()
         if now - lease.refused_since >= 1.0:
             lease.refused, lease.refused_since = 0, now
@@ -138,16 +133,12 @@ class RequestLimit:
 
 
 def too_many(retry_after: int) -> TooMany:
-    """The refusal of a request beyond its tenant's rate."""
     message = "this tenant has made its requests for now (LIMIT_REQUESTS_PER_MINUTE): wait as long as Retry-After says"
     return TooMany(message, retry_after=retry_after, limit="requests")
 
 
 class MemoryLimit:
-    """How many memories a tenant keeps.
-
-    Every process counts for itself, so several together may pass the limit by what they write in a second, and by messages that wait.
-    """
+    """Limits a tenant's memories. Each process counts for itself, so a few seconds' writes may exceed it."""
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -157,7 +148,7 @@ class MemoryLimit:
         self._any = settings.limits_any("memories")
 
     async def room_for(self, tenant: str, number: int) -> None:
-        """Raises TooMany when `number` memories more are too many."""
+        """Raise TooMany if `number` more memories exceed the limit."""
         if not (self._any and number):
             return
         most = self._settings.for_tenant(tenant).memories
@@ -178,19 +169,16 @@ class MemoryLimit:
 
 
 class ModelBudget:
-    """The language model's tokens of a tenant's day."""
-
     def __init__(self, settings: LimitSettings, store: LimitStore) -> None:
         self._settings = settings
         self._store = store
 
     def metered_chat(self, chat: ChatModel | None, tenant: str) -> ChatModel | None:
-        """The model as this tenant may use it: itself when the tenant has no limit."""
         most = self._settings.for_tenant(tenant).model_tokens_per_day
         return MeteredChat(chat, self, tenant) if chat is not None and most else chat
 
     async def check(self, tenant: str) -> None:
-        """Raises BudgetSpent when nothing is left of today's tokens."""
+        """Raise BudgetSpent if today's tokens are used up."""
         most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         spent = await self._store.spend(tenant, 0)
         if spent.tokens >= most:
@@ -199,7 +187,7 @@ class ModelBudget:
             raise BudgetSpent(message, retry_after=max(math.ceil(spent.seconds_left), 1), limit="model_tokens")
 
     async def spend(self, tenant: str, tokens: int) -> None:
-        """Counts tokens that were used. What cannot be counted is not worth the answer that was paid for."""
+        """Count used tokens; a failure only logs a warning, as the answer is paid for."""
         try:
             await self._store.spend(tenant, tokens)
         except RedisUnavailable as error:
@@ -207,7 +195,7 @@ class ModelBudget:
 
 
 class MeteredChat(ChatWrapper):
-    """A ChatModel on a tenant's budget: asked for nothing more when it is spent. The call that spends the last of it is finished."""
+    """A ChatModel on a tenant's budget; the call that exceeds it is finished."""
 
     def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -215,11 +203,9 @@ class MeteredChat(ChatWrapper):
         self._tenant = tenant
 
     def with_model(self, model: str) -> MeteredChat:
-        """See ChatModel.named; on the same budget."""
         return MeteredChat(self._inner.with_model(model), self._budget, self._tenant)
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """See ChatModel.text. Raises BudgetSpent."""
         await self._budget.check(self._tenant)
         with metering() as used:
             try:
@@ -230,7 +216,6 @@ class MeteredChat(ChatWrapper):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """See ChatModel.structured. Raises BudgetSpent."""
         await self._budget.check(self._tenant)
         with metering() as used:
             try:

@@ -1,6 +1,6 @@
-"""Checking JSON Web Tokens of an OAuth 2 / OpenID Connect provider, whose keys are fetched, kept, and fetched again at most once a minute.
+"""Validate JSON Web Tokens of an OAuth 2 / OpenID Connect provider by RFC 8725.
 
-The rules are those of RFC 8725: the algorithms are the settings', never the token's; issuer, audience and times are checked.
+Settings, not tokens, choose the algorithms; issuer, audience and times are checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent_memory.foundation.core.settings import AuthSettings
 
 log = logging.getLogger(__name__)
 
-# Only signatures that a public key checks: with a shared secret, whoever can check a token could make one.
+# Public keys only: with a shared secret, whoever checks a token could make one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 REFRESH_SECONDS = 60.0
 _KEEP_KEYS_SECONDS = 3600.0
@@ -38,7 +38,7 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 
 class KeySet:
-    """The provider's public keys by `kid`. Asked for at most once a minute, whatever tokens come and whether it answers or not."""
+    """The provider's public keys by `kid`."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -50,7 +50,7 @@ class KeySet:
         self.generation = 0
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """The key of a `kid`, None when the provider has none. Raises Unavailable while no keys could be had."""
+        """Return a key, None if the provider has none. Raises Unavailable without any keys."""
         now = self._clock()
         if kid not in self._keys or now - self._fetched > _KEEP_KEYS_SECONDS:
             await self._refresh(now)
@@ -61,7 +61,7 @@ class KeySet:
 
     async def _refresh(self, asked: float) -> None:
         async with self._lock:
-            # Who waited here for somebody else's attempt has the answer of that one.
+            # Another task has just tried.
             if self._tried >= asked or self._clock() - self._tried < REFRESH_SECONDS:
                 return
             self._tried = self._clock()
@@ -75,8 +75,6 @@ class KeySet:
 
 
 class JwtGate:
-    """Knows callers by their JWTs, and the operator by `AUTH_ADMIN_TOKEN`."""
-
     def __init__(self, settings: AuthSettings, keys: KeySet) -> None:
         check_oauth(settings)
         self._settings = settings
@@ -85,7 +83,7 @@ class JwtGate:
         self._trusted: dict[bytes, tuple[Principal, float, int]] = {}
 
     async def admit(self, credential: str) -> Principal:
-        """Who sent this token. Raises Unauthenticated, Forbidden for one without a role here, Unavailable without the provider's keys."""
+        """Return the token's principal. Raises Unauthenticated, Forbidden without a role, Unavailable without keys."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
         name = sha256(credential.encode()).digest()
@@ -100,7 +98,6 @@ class JwtGate:
         return principal
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """See Gate.recall_principal."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR, True
         trusted = self._trusted.get(sha256(credential.encode()).digest())
@@ -114,7 +111,7 @@ class JwtGate:
             if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
                 raise Unauthenticated("this token is signed in a way that is not accepted here")
             key = await self._keys.key(kid)
-            # A key is for its own kind of signature: what the token's header says cannot make it another.
+            # The key, not the token's header, decides the algorithm.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
                 raise Unauthenticated("this token is signed with a key that the login provider does not have")
             return jwt.decode(
@@ -129,12 +126,12 @@ class JwtGate:
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("this token has expired: log in again") from None
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            # Which check failed is for the log of a developer, not for whoever tries tokens.
+            # Which check failed is not for callers who try tokens.
             raise Unauthenticated("this token is not valid here") from None
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
-    """Who the claims name, by the settings. Raises Unauthenticated when a claim that decides is missing, Forbidden without a role."""
+    """Return the principal the claims name. Raises Unauthenticated for missing claims, Forbidden without a role."""
     tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
     users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
     namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
@@ -143,10 +140,7 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """The highest role that the claim's words stand for.
-
-    Raises Unauthenticated for a claim that is neither a text nor a list of texts, and Forbidden without a role.
-    """
+    """Return the highest role the claim names. Raises Unauthenticated for a malformed claim, Forbidden without one."""
     path = settings.claim("role")
     if not path:
         return Role(settings.default_role)
@@ -162,7 +156,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
 
 def _at(claims: Mapping[str, Any], path: str) -> Any:
-    """A claim: by its whole name (which may be a URL), else as a path of names joined by dots."""
+    """Return a claim by its whole name (perhaps a URL), or by a dotted path."""
     if path in claims:
         return claims[path]
     value: Any = claims
@@ -188,7 +182,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
 
 
 def check_oauth(settings: AuthSettings) -> None:
-    """Raises StartupError when AUTH_MODE=oauth2 could not check a token."""
+    """Raise StartupError if settings cannot validate tokens."""
     if not settings.oauth2_issuer_url:
         raise StartupError("AUTH_MODE=oauth2 needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
     wrong = set(settings.oauth2_algorithms) - ALGORITHMS
@@ -199,12 +193,11 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 def jwks_url(settings: AuthSettings) -> str:
-    """Where the provider's keys are."""
     return settings.oauth2_jwks_url or f"{(settings.oauth2_issuer_url or '').rstrip('/')}/.well-known/jwks.json"
 
 
 def fetching(settings: AuthSettings) -> Fetch:
-    """Gets the provider's keys over HTTP: without following redirects, within five seconds, and no more than a megabyte."""
+    """Return a function that fetches the keys: no redirects, five seconds, one megabyte."""
     url = jwks_url(settings)
 
     async def fetch() -> bytes:
@@ -226,7 +219,7 @@ def fetching(settings: AuthSettings) -> Fetch:
 
 
 def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """The keys for signatures that can be used, by `kid`; those that PyJWT does not know are left out."""
+    """Return usable signature keys by `kid`; unknown kinds are skipped."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

@@ -1,7 +1,4 @@
-"""API keys, for administrators.
-
-These take the caller instead of a scope, and no Idempotency-Key: an answer that shows a secret must be kept nowhere.
-"""
+"""API keys, for administrators. No Idempotency-Key: an answer with a secret must not be stored."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ router = operations("access")
 
 
 def tokens_of(request: Request) -> TokenService:
-    """The service of API keys. Raises Unavailable while the server starts."""
     return home_of(request).services[TokenService]
 
 

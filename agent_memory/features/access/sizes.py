@@ -1,4 +1,4 @@
-"""How large the parts of a request may be, beyond what their types allow: the operator's own, lower bounds."""
+"""Operators' size limits for requests, below the types' own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ _MOST_CHARACTER_BYTES = 33
 
 
 class SizeLimits:
-    """Refuses what is larger than the settings allow, and names it."""
-
     def __init__(self, settings: LimitSettings) -> None:
         self._settings = settings
         defaults = LimitSettings.model_fields
-        # What the types have checked already is not looked at again.
+        # Limits at their defaults are checked by the types already.
         self._text = settings.memory_bytes < defaults["memory_bytes"].default
         self._tags = settings.tags < defaults["tags"].default
         self._depth = settings.json_depth < defaults["json_depth"].default
 
     def check_messages(self, messages: Sequence[MemoryMessage]) -> None:
-        """Raises TooLarge for a message that is too long with all that stands beside its text, BadInput for what is nested too deeply."""
+        """Raise TooLarge for a message too long with everything beside its text, BadInput if nested too deeply."""
         most = self._settings.message_bytes
         for position, message in enumerate(messages):
             if len(message.content) > most // _MOST_CHARACTER_BYTES:
@@ -37,7 +35,7 @@ class SizeLimits:
 
     def _beside(self, message: MemoryMessage, prefix: str) -> None:
         fields = dict(message.own_fields)
-        # The parts hold the text once more; of the two that is written longer.
+        # Content parts repeat the text.
         fields["content"] = message.content if message.content_parts is None else message.content_parts
         for name, value in fields.items():
             self.check_json(value, f"{prefix}{name}")
@@ -49,14 +47,14 @@ class SizeLimits:
             raise TooLarge(message_text, field=largest, limit=most)
 
     def check_memories(self, records: Sequence[MemoryRecord]) -> None:
-        """Raises TooLarge for a text, BadInput for tags and metadata of a memory."""
+        """Raise TooLarge for a text, BadInput for tags and metadata."""
         if not (self._text or self._tags or self._depth):
             return
         for position, record in enumerate(records):
             self.check_memory(record, f"memories.{position}.")
 
     def check_memory(self, record: Any, prefix: str = "") -> None:
-        """As `memories`, for one, or for the changes of one; `prefix` leads to it in the request."""
+        """As `check_memories`, for one or its changes; `prefix` is its path in the request."""
         if self._text and (text := getattr(record, "text", None)):
             _check_text(f"{prefix}text", text, self._settings.memory_bytes, "MAX_MEMORY_BYTES")
         for name in ("topics", "entities") if self._tags else ():
@@ -68,7 +66,7 @@ class SizeLimits:
             self.check_json(getattr(record, name, None), f"{prefix}{name}")
 
     def check_json(self, value: Any, field: str) -> None:
-        """Raises BadInput for a caller's own JSON that is nested too deeply."""
+        """Raise BadInput for a caller's JSON nested too deeply."""
         if not self._depth:
             return
         most = self._settings.json_depth
@@ -81,7 +79,7 @@ class SizeLimits:
 
 
 def _children(value: Any) -> list[Any]:
-    """What a list or an object holds, but only where that is a list or an object itself, as the types count levels."""
+    """Return nested lists and objects, as the types count levels."""
     if isinstance(value, Mapping):
         inside = list(cast("Mapping[str, Any]", value).values())
     elif isinstance(value, list):

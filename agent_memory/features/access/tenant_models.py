@@ -1,5 +1,3 @@
-"""The models as a tenant may use them: within its budget, and counted."""
-
 from __future__ import annotations
 
 from agent_memory.features.access.embedding_budget import EmbeddingBudget
@@ -8,7 +6,7 @@ from agent_memory.foundation.llm.base import ChatModel, Embedder
 
 
 class TenantModels:
-    """Gives each tenant its models."""
+    """The models within a tenant's budget."""
 
     def __init__(self, chat: ChatModel | None, embedder: Embedder, budget: ModelBudget, embeddings: EmbeddingBudget) -> None:
         self._chat = chat
@@ -17,9 +15,7 @@ class TenantModels:
         self._embeddings = embeddings
 
     def chat(self, tenant: str) -> ChatModel | None:
-        """The language model, None without one."""
         return self._budget.metered_chat(self._chat, tenant)
 
     def embedder(self, tenant: str) -> Embedder:
-        """The embedding model."""
         return self._embeddings.metered_embedder(tenant) if self._embeddings.limits(tenant) else self._embedder

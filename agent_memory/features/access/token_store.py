@@ -1,4 +1,4 @@
-"""API keys in Redis: found by the keyed digest of the secret, which itself is kept nowhere."""
+"""API keys in Redis, found by the keyed digest of the secret, which is stored nowhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# How old the noted time of last use may be before it is noted again, and for how long one that ran out is still listed.
+# The precision of the last use, and how long expired tokens stay listed.
 _USED_STEP_MS = 60_000
 _LISTED_MS = 30 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One API key as it is stored. Times in ms since 1970; `former` are digests of secrets that were rotated away and may still count."""
+    """A stored API key. Times in ms; `former` are digests of rotated secrets that may still count."""
 
     id: str
     digest: str
@@ -40,7 +40,7 @@ class Token:
 
 
 class TokenStore:
-    """All reads and writes of API keys. They are no tenant's data, so these methods take no scope: `access/tokens.py` guards them."""
+    """Reads and writes API keys, which belong to no tenant: `access/tokens.py` guards them."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class TokenStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
-        """The secret of this installation, made at the first call: the key of the digests when the settings name none."""
+        """Return this installation's secret, created at the first call: the digests' default key."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
@@ -60,16 +60,16 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """The token of a digest and the time (ms); notes that it was used. One round trip."""
+        """Return the token of a digest and the time (ms), and note its use. One round trip."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
-        """Stores a token whose times are not set yet; `lifetime_ms` 0 is for ever. When it was made (ms), None if its digest is taken.
+        """Store a token for `lifetime_ms` (0: for ever). Return its creation time (ms), None if the digest exists.
 
-        Raises ErasureUnderWay while one of its users or agents is erased: that ends their keys.
+        Raises ErasureUnderWay for a user or agent being erased.
         """
         await self._require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
@@ -88,9 +88,9 @@ class TokenStore:
         return int(created) or None
 
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
-        """Gives a token another digest; the former counts for `grace_ms` more. False when it was rotated or removed meanwhile.
+        """Replace a token's digest; the former counts for `grace_ms` more. False if it changed meanwhile.
 
-        Raises ErasureUnderWay as `add_token`.
+        Raises ErasureUnderWay.
         """
         await self._require_none_erased(token)
         rotated = await self._rotate(
@@ -111,7 +111,6 @@ class TokenStore:
             await self._erasures.require_none(token.tenant, None, None, agent_id)
 
     async def find_token(self, token_id: str) -> Token | None:
-        """The token of an id, or None."""
         digest = (await read(self._client, lambda pipe: pipe.hget(self._keys.tokens, token_id)))[0]
         if digest is None:
             return None
@@ -119,7 +118,7 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Every token, the oldest first; the names of those that ran out long ago are forgotten on the way."""
+        """Return all tokens, oldest first; ids of expired ones are deleted."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
@@ -132,12 +131,12 @@ class TokenStore:
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
     async def remove_token(self, token: Token) -> bool:
-        """Forgets a token and what it was rotated from. False when it was rotated or removed meanwhile."""
+        """Delete a token and its former secrets. False if it changed meanwhile."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
     async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
-        """Limits a token to these users ("us") or agents ("ag")."""
+        """Limit a token to these users ("us") or agents ("ag")."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for digest in (token.digest, *token.former):

@@ -1,8 +1,7 @@
-"""API keys: making, listing, rotating and revoking them, and checking those that callers send.
+"""Create, list, rotate, revoke and validate API keys.
 
-A key is 256 random bits, shown once; kept is its HMAC-SHA256 under the installation's secret, which is also how it is found: one look-up
-however many there are, and nothing to compare byte by byte. A process trusts what it looked up for `LEASE_SECONDS`, and whoever
-revokes a key gets the answer when that time is over: from the answer on, no process accepts it.
+A key is 256 random bits, shown once; stored is its HMAC-SHA256 under the installation's secret, which finds it in one
+look-up. Processes trust a look-up for `LEASE_SECONDS`; a revocation answers after that, so no process accepts it then.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ OPERATOR = Principal(DEFAULT_TENANT, "admin-token", Role.ADMIN, operator=True)
 
 
 class TokenGate:
-    """Knows callers by their API keys, and the operator by `AUTH_ADMIN_TOKEN`."""
-
     def __init__(self, settings: AuthSettings, store: TokenStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._clock = clock
@@ -39,12 +36,12 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Another store is in use from now on, with other keys and a secret of its own."""
+        """Forget the former store's secret and keys."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
     async def admit(self, credential: str) -> Principal:
-        """Who sent this key. Raises Unauthenticated, RedisUnavailable."""
+        """Return the key's principal. Raises Unauthenticated, RedisUnavailable."""
         digest = await self.digest(credential)
         trusted = self._trusted.get(digest)
         begun = self._clock()
@@ -64,19 +61,17 @@ class TokenGate:
         principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        # Counted from before the look-up: what was revoked while its answer was on the way is trusted no longer for that.
+        # The lease starts before the look-up, so a revocation during it counts.
         self._trusted[digest] = (principal, begun + left)
         return principal
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """See Gate.recall_principal."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR, True
         trusted = self._trusted.get(self._digest(credential)) if self._secret else None
         return None if trusted is None else (trusted[0], self._clock() < trusted[1])
 
     async def digest(self, credential: str) -> str:
-        """The name under which a key is kept."""
         if not self._secret:
             self._secret = await self._store.secret()
         return self._digest(credential)
@@ -85,19 +80,16 @@ class TokenGate:
         return hmac.digest(self._secret, credential.encode(), "sha256").hex()
 
     def forget(self) -> None:
-        """Trusts nothing any more that was looked up before."""
         self._trusted.clear()
 
 
 class TokenService:
-    """API keys as administrators see them."""
-
     def __init__(self, store: TokenStore, gate: TokenGate) -> None:
         self._store = store
         self._gate = gate
 
     async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
-        """Makes a key. Raises Forbidden, BadInput, Conflict for a given secret that is in use."""
+        """Create a key. Raises Forbidden, BadInput, and Conflict if the given secret is in use."""
         tenant = self._tenant(who, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
@@ -124,21 +116,21 @@ class TokenService:
         return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
-        """The keys of the caller's tenant, an operator's of all, the oldest first. Raises Forbidden."""
+        """Return the keys of the caller's tenant, or all for an operator, oldest first. Raises Forbidden."""
         return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:
-        """A key by its id, or by its hash or the begin of that. Raises Forbidden, NotFound, Conflict when several begin so."""
+        """Return a key by id, hash or hash prefix. Raises Forbidden, NotFound, Conflict for an ambiguous prefix."""
         return await self._find(who, name)
 
     async def remove(self, who: Principal, name: str) -> None:
-        """Revokes a key: when this returns, no process accepts it any more. Raises as `show`."""
+        """Revoke a key: afterwards no process accepts it. Raises as `show`."""
         if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         await self._settled()
 
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
-        """Gives a key another secret; the former counts for `grace_seconds` more. Raises as `show`, Conflict when others do the same."""
+        """Replace a key's secret; the former counts for `grace_seconds` more. Raises as `show`, and Conflict."""
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
         if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
@@ -148,7 +140,7 @@ class TokenService:
         return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revokes the keys of a user, and takes the user out of those that are for several; returns how many it touched."""
+        """Revoke a user's keys, or remove the user from shared ones; return how many changed."""
         touched = 0
         for token in await self._store.all_tokens():
             if token.tenant == tenant and token.users is not None and user_id in token.users:
@@ -160,7 +152,7 @@ class TokenService:
         return touched
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """Revokes the keys that are for this agent alone, and takes it out of those that are for several; returns how many it touched."""
+        """As `forget_user`, for an agent."""
         touched = 0
         for token in await self._store.all_tokens():
             if token.tenant == tenant and token.agents is not None and agent_id in token.agents:
@@ -172,7 +164,7 @@ class TokenService:
         return touched
 
     async def _settled(self) -> None:
-        """Waits until no process trusts what it looked up before now."""
+        """Wait until no process trusts an earlier look-up."""
         self._gate.forget()
         await asyncio.sleep(LEASE_SECONDS)
 
@@ -205,7 +197,6 @@ class TokenService:
 
 
 def token_info(token: Token) -> TokenInfo:
-    """A key as it is shown: everything but the secret."""
     return TokenInfo(
         id=token.id,
         hash=token.digest,

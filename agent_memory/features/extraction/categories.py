@@ -1,4 +1,4 @@
-"""Categories without a model: of those that an application declares, the one whose description is nearest to what was said."""
+"""Categorize statements without a language model, by the nearest category description."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from agent_memory.foundation.bucket import Foundation
 from agent_memory_client.models import ExtractionCategory
 
 NEAREST_SIMILARITY = 0.12
-"""The cosine similarity below which what was said belongs to no category."""
 
 
 async def nearest_categories(
     foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
 ) -> list[str | None]:
-    """For each statement the name of the category that it is most similar to; None where none is similar at all.
+    """Return the most similar category per statement; None if none is similar.
 
-    None, too, where a model gives facts their categories, and where statements are embedded by a server: no write waits for one.
+    None, too, if a model extracts facts, or embeddings are remote: no write waits for one.
     """
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)

@@ -1,4 +1,4 @@
-"""Dates of facts: read in the user's zone, and checked against the times of the messages that they come from (pure)."""
+"""Dates of facts, in the user's zone and checked against their messages' times (pure)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from agent_memory.foundation.text.dates.named_times import moments, only_time
 from agent_memory.foundation.text.quotations import without_quotations
 
-# A zone makes a day of difference, and some models count the first day.
+# A time zone shifts by a day, and some models count the first day.
 _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """An ISO date or time as an instant in UTC, a day as its first moment in `zone`; None where the calendar ends."""
+    """Return an ISO date or time in UTC, a day as its first moment in `zone`; None beyond the calendar."""
     if value is None:
         return None
     moment = datetime.fromisoformat(value)
@@ -24,9 +24,9 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """The day of an event: the model's, or that of the only time that the cited messages (`texts`) name.
+    """Return the day of an event: the model's, or that of the only time the cited messages name.
 
-    The model's is put right when it is off by a day or two, which a zone makes, or was reckoned from `now` instead of the message's time.
+    The model's is corrected if off by a day or two, or if it was computed from `now` instead of the message's time.
     """
     today = said.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

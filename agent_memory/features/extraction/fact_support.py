@@ -1,9 +1,8 @@
-"""Which messages a fact rests on: those that it cites when they hold it, else the nearest that does, else none (pure).
+"""Find the messages that support a fact: the cited ones, or else the nearest that do (pure).
 
-A message *holds* a fact when every number of the fact stands in it, every name stands in it or in what was shown before it, at least half
-of the fact's words of content and numbers stand in it, and one of what the fact says that somebody is ("is a musician"). An answer that
-says little itself ("Yes", "Since May") is read with the two messages before it; where these are the assistant's, it must be an answer to
-a question, or agree.
+A message *holds* a fact if it has all numbers, its names (or earlier messages do), half of the content words, and one
+word of what somebody is said to be ("a musician"). A short answer is read with the two messages before it; if those
+are the assistant's, it must answer a question or agree.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.statements import worth_asking
 from agent_memory.foundation.text.terms import fold, words
 
-# Messages before an answer that it is read with.
+# Messages an answer is read with.
 _REACH = 2
-# So many words of content are no statement of their own.
+# A message with so few content words is an answer.
 _SHORT = 3
-# Of the words of a fact, what must stand in its messages, and what in the cited message itself when others help.
+# Share of a fact's words in its messages, and in the cited one if others help.
 _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
 _MOST_TRIED = 8
-# So many words in a row are quoted, not reported; so is a whole message, however short.
+# A quotation; a whole message counts, too.
 _QUOTED_WORDS = 4
 
 _NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
@@ -45,34 +44,23 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 
 class SourceMessage(Protocol):
-    """A message as facts are taken from it."""
+    @property
+    def text(self) -> str: ...
 
     @property
-    def text(self) -> str:
-        """Its own words."""
-        ...
+    def role(self) -> str: ...
 
     @property
-    def role(self) -> str:
-        """Its role, or the name of who speaks."""
-        ...
+    def said(self) -> datetime: ...
 
     @property
-    def said(self) -> datetime:
-        """When it was said."""
-        ...
-
-    @property
-    def states(self) -> bool:
-        """Whether somebody says it, rather than a program."""
-        ...
+    def states(self) -> bool: ...
 
 
 class Grounds:
-    """The messages of a batch, and those shown before them, as what facts can rest on. Made once for a batch.
+    """The messages of a batch, and those before, as support for facts.
 
-    `translated`: facts are written in a language of their own by an operator's rule; only their numbers are looked for then, and one word
-    or name where they have no number.
+    `translated`: facts are written in another language, so only numbers, or one word or name, are checked.
     """
 
     def __init__(self, messages: Sequence[SourceMessage], before: Sequence[SourceMessage] = (), *, translated: bool = False) -> None:
@@ -84,11 +72,10 @@ class Grounds:
         self._usable = [index for index in range(self._first, len(self._shown)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
-        """The places (from 0) of the messages that a fact rests on, in their order; none for a fact that is to be refused.
+        """Return the positions (from 0) in the batch that support a fact; none if it must be refused.
 
-        `cited` are places in the batch. What is cited is taken when it holds the fact. A fact that cites nothing, the whole batch, or what
-        does not hold it, rests on the nearest message: the one that holds most of its words, the user's before the assistant's, the later
-        of equals; with others where it takes several. What cites programs and bare questions alone is refused.
+        Citations count if they hold it. Without them, if all are cited or they do not hold it, the nearest message counts:
+        most words, then the user's, then the latest; several if needed. Citing only programs or bare questions is refused.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -107,7 +94,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def supported(self, text: str) -> str:
-        """A fact without sentences that nothing of what was shown holds: "I'm sorry for any misunderstanding." behind what was said."""
+        """Return a fact without sentences that nothing shown supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -116,14 +103,14 @@ class Grounds:
         return text if len(kept) == len(sentences) else " ".join(kept)
 
     def _tells(self, index: int) -> bool:
-        """Whether a message can hold a fact: a bare question does not, nor do thanks and greetings, unless they answer the assistant."""
+        """True if a message can hold a fact: no bare question, no thanks or greeting that answers no assistant."""
         text = self._shown[index].text
         if is_bare_question(text):
             return False
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, shown: Wording) -> bool:
-        """Whether messages hold the numbers and names of a claim, and a word of it."""
+        """True if messages hold the claim's numbers and names, or a word of it."""
         if claim.is_empty:
             return True
         if not all(map(shown.holds_number, claim.numbers)) or not all(map(shown.holds_word, claim.names)):
@@ -152,7 +139,6 @@ class Grounds:
         return []
 
     def _holds(self, claim: Claim, chosen: Sequence[int]) -> bool:
-        """Whether messages hold a claim."""
         own = joined([self._wordings[index] for index in chosen])
         near_indexes = sorted({near for index in chosen for near in self._before(index)} | set(chosen))
         near = joined([self._wordings[index] for index in near_indexes])
@@ -179,7 +165,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """Whether a message answers what the assistant asked before it, or agrees to it. After a "no" a fact must deny something."""
+        """True if a message answers or confirms the assistant; after a "no" the fact must deny something."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -191,11 +177,10 @@ class Grounds:
         return not _ASSENT_WORDS.isdisjoint(said[:2])
 
     def _held(self, claim: Claim, wording: Wording) -> int:
-        """How much of a claim stands in messages."""
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Of chosen messages those of the assistant alone when people's hold nothing of the claim and do not agree to it."""
+        """Return only the assistant's messages if people's neither hold nor confirm the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -204,7 +189,7 @@ class Grounds:
         return [index for index in chosen if not self._is_witness(index)]
 
     def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
-        """Whether a fact is no more than what the assistant said, word for word, and does not name it."""
+        """True if a fact only repeats the assistant and does not name it."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
@@ -223,5 +208,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """Whether a claim and messages are both written in Latin letters, or both are not: words of two scripts cannot be compared."""
+    """True if both are in Latin letters or both are not: scripts cannot be compared."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

@@ -1,4 +1,4 @@
-"""What a fact claims: its words, names and numbers, and whether messages hold them (pure)."""
+"""The words, names and numbers of a fact, and whether messages have them (pure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.foundation.text.terms import STOP_WORDS, fold, stems, words
 
 _SCRIPT_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _PARTICLES = frozenset("のはがをにでとたてるいすまだ的了是在个個我你他她们們有和不就也都很一")
-# How facts call who speaks; nobody says these words of themselves.
+# Names facts give the speaker, which nobody says of themselves.
 _SPEAKER_WORDS = """
 user users assistant assistants nutzer nutzers nutzerin benutzer benutzerin anwender usuario usuaria utilisateur utilisatrice utente
 gebruiker utilizador utilizadora uzytkownik uzytkownika uzytkowniczka uzytkowniczki kullanici kullanıcı kullanıcının kullanıcıya kullanıcıyı
@@ -22,7 +22,7 @@ assistent asistente said says
 """
 _SPEAKERS = frozenset(map(fold, _SPEAKER_WORDS.split()))
 _SPEAKERS_WITHOUT_BLANKS = re.compile("用户|用戶|使用者|利用者|ユーザー|사용자|助手|アシスタント")
-# What facts put in where people say "I'm" or "my": it carries nothing where other words do.
+# Words that facts use for "I'm" or "my"; they carry little.
 _LIGHT_WORDS = """
 live work own like want prefer plan use go get take make name call tell know keep currently also now
 wohnt heisst mag vive tiene gusta habite aime appelle
@@ -43,11 +43,10 @@ _KIND = re.compile(
 )
 _NAME = re.compile(r"[^\W\d_][\w]*+")
 _ENDS = ".!?:;\"“”„«»'‘([{\n"
-# Of a fact of whatever length, so much is compared.
 _MOST_CHARS = 16_384
-# A word in another form begins alike.
+# Forms of a word share a prefix.
 _LEAST_ALIKE = 4
-# Of Arabic words the forms differ ahead: "and", the article, and whose the verb is ("she works" against "I work").
+# Arabic forms differ at the beginning: "and", the article, and the verb's person.
 _ARABIC = re.compile("[\u0621-\u064a]")
 _ARABIC_AHEAD = re.compile("^[وف]?(?:ال|[أاتين])?(?=[\u0621-\u064a]{3})")
 _ALIKE = 0.6
@@ -58,21 +57,18 @@ _CHINESE_MAGNITUDES = {"千": 3, "万": 4, "萬": 4, "億": 8, "亿": 8}
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a fact says beyond how facts are written."""
-
     words: frozenset[str]
-    """Stems of its words of content, beyond ASCII the words; of scripts without blanks the characters."""
+    """Stems of content words; non-ASCII words as they are; single characters of scripts without spaces."""
     names: frozenset[str]
-    """Folded words that are names: written with a capital within a sentence, or among the fact's entities. German writes all nouns so."""
+    """Folded names: capitalized within a sentence, or an entity. German capitalizes all nouns."""
     numbers: Sequence[Number]
     denies: bool
-    """Whether it says that something is not so."""
     kinds: frozenset[str] = frozenset()
-    """Of its words those of what it says that somebody is: "a musician"."""
+    """The words of what somebody is: "a musician"."""
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
-        """The claim of a fact's text; entities that do not stand in the text are none of it."""
+        """Return the claim of a text; entities must occur in it."""
         plain = _SPEAKERS_WITHOUT_BLANKS.sub(" ", text)
         folded = words(plain)
         names: set[str] = set()
@@ -95,38 +91,33 @@ class Claim:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that a message could hold."""
         return not (self.words or self.names or self.numbers)
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of one message or of several, ready to be asked for those of a claim."""
+    """The words of one or more messages."""
 
     text: str
     said: datetime
     role: str = "user"
     more: Sequence[str] = field(default=())
-    """Other names of who speaks."""
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Folded words, stop words included."""
+        """Folded words, with stop words."""
         return frozenset(words(" ".join((self.text, self.role, *self.more))))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Stems, or single characters."""
         return frozenset(stems(" ".join((self.text, self.role, *self.more))))
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """What it says beyond small words."""
         return frozenset(_content(words(self.text)))
 
     @cached_property
     def numbers(self) -> Sequence[Number]:
-        """The numbers that it names."""
         return numbers(self.text)
 
     @cached_property
@@ -154,7 +145,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """Whether a stem or name stands in it, in whatever form."""
+        """True if it has a stem or name in any form."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -163,9 +154,9 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """Whether a number stands in it, or can have been made of a time that it names: a day of "tomorrow", a year of "in 3 years".
+        """True if it has a number, or a time it names implies it: a day of "tomorrow", a year of "in 3 years".
 
-        Where it names a day or a time of day in digits itself, the fact's are these.
+        If it has a day or time in digits itself, only these count.
         """
         if number.value in self._values:
             return True
@@ -180,7 +171,7 @@ class Wording:
         return False
 
     def _holds_time(self, part: int, *, exact: bool) -> bool:
-        """Whether hours or minutes stand in it: "15" for "three", "30" for "half past three", "45" for "a quarter to four"."""
+        """True if it implies hours or minutes: "15" for "three", "30" for "half past three"."""
         values = {int(value) % 12 for value in self._values if value.isdigit() and len(value) <= 2}
         if part % 12 in values or part == 0:
             return True
@@ -188,16 +179,15 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Several messages as one text, of the time of the last."""
+    """Return several messages as one, at the time of the last."""
     return Wording("\n".join(w.text for w in wordings), max(w.said for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
 
 
 def says_same(text: str, other: str) -> bool:
-    """Whether two facts of one slot have the same value, as far as the words of their first 16,384 characters tell.
+    """True if two facts of one slot have the same value, by their first 16,384 characters.
 
-    They have when their content is the same; or when they agree in names and numbers (some at least) and in half of the words of the
-    longer one, where they do not begin alike: what follows "User's dog Bruno eats" is the value, and the name before it is not. What only
-    one of them denies or ends, and what names other days or months, is never the same.
+    Either their content is the same; or names and numbers (at least one) are, and half of the longer one's words after
+    their common beginning. Denials, endings, and other days or months always differ.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)
@@ -223,7 +213,6 @@ def says_same(text: str, other: str) -> bool:
 
 
 def _after_common_beginning(first: Sequence[str], second: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Both without the words that they begin with alike."""
     alike = next((n for n, (word, other) in enumerate(zip(first, second, strict=False)) if word != other), min(len(first), len(second)))
     return first[alike:], second[alike:]
 
@@ -240,13 +229,13 @@ def _content(folded: Sequence[str]) -> list[str]:
         if _SCRIPT_WITHOUT_BLANKS.search(word):
             kept += [stem for char in word if char not in _PARTICLES and not char.isdigit() for stem in stems(char)]
         elif len(word) > 2:
-            # Beyond ASCII stems are spelled for the index, and forms of a word would not begin alike.
+            # Non-ASCII stems are spelled for the index and do not share prefixes.
             kept += stems(word) if word.isascii() else [word]
     return kept
 
 
 def _capitalized(text: str) -> list[str]:
-    """Words with a capital that do not begin a sentence or a quotation."""
+    """Return capitalized words that do not begin a sentence or quotation."""
     names: list[str] = []
     for m in _NAME.finditer(text):
         before = text[max(m.start() - 3, 0) : m.start()].rstrip(" \t")

@@ -1,4 +1,4 @@
-"""From a model's answer to memories: cited, attributed, dated, cleaned, and without what must not be recorded (pure)."""
+"""Turn a model's answer into memories: cited, attributed, dated and cleaned (pure)."""
 
 from __future__ import annotations
 
@@ -30,35 +30,32 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message as facts are taken from it: its own words, without secrets."""
+    """A message for extraction: its own words, without secrets."""
 
     stored: StoredMessage
     text: str
 
     @property
     def id(self) -> str:
-        """The message's id."""
         return self.stored.message.id
 
     @property
     def role(self) -> str:
-        """The message's role."""
         return self.stored.message.role
 
     @property
     def said(self) -> datetime:
-        """When it was said."""
         return self.stored.message.created_at
 
     @property
     def states(self) -> bool:
-        """Whether somebody says it: programs do not, and tools only fetch."""
+        """True unless it is from a program or a tool."""
         return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that could become a memory. `witnessed`: somebody else than the assistant, which may only repeat what it was told, said it."""
+    """A fact that may become a memory. `witnessed`: somebody other than the assistant said it."""
 
     record: MemoryRecord
     evidence: Evidence
@@ -75,10 +72,10 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """The facts of an answer that may be stored, each once, in the order of what they come from; `clean` takes secrets out of a text.
+    """Return an answer's facts that may be stored, each once, oldest first; `clean` removes secrets.
 
-    Each rests on messages of the batch that hold it (`Grounds`), understood with those `before`; what no message holds, what only programs
-    say, and what repeats our instructions is no fact.
+    Each is supported by messages of the batch (`Grounds`), read with those `before`. Facts without support, from
+    programs only, or that repeat our instructions are dropped.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -98,7 +95,6 @@ def candidates(
 
 
 def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
-    """Two entries of the same words are one fact that rests on the messages of both."""
     ids = list(dict.fromkeys([*first.evidence.message_ids, *second.evidence.message_ids]))
     evidence = first.evidence.model_copy(update={"message_ids": ids})
     old = first.record
@@ -159,12 +155,12 @@ def _candidate(
             "discrete_memory_extracted": "t",
             "evidence": [evidence],
             "source_class": evidence.source,
-            # The least of what is cited, whoever of them the fact is ascribed to.
+            # The least trust of all cited messages.
             "trust": None if len(users) == len(cited) else TRUST["assistant"],
             "model": model,
             "prompt_version": VERSION,
         },
-        # The rules for callers are not for us: a message's id may hold a comma.
+        # Callers' limits do not apply: a message's id may hold a comma.
         context=ANSWER,
     )
     annotate(record, [annotations_of(message.stored.message) for message in cited])
@@ -173,17 +169,16 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Who said a fact: the name that the model read, unless it is a role other than that of the message."""
+    """Return the speaker the model named, unless it is another role than the message's."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
 
 def _slot(slot: str | None) -> str | None:
-    """A slot as all models should have written it."""
     return _NO_SLOT.sub("_", clean_text(slot or "").casefold()).strip("_.")[:128] or None
 
 
 def clean_text(text: str) -> str:
-    """A model's text as ours: NFC, without control characters and lone surrogates."""
+    """Return a model's text in NFC, without control characters and lone surrogates."""
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())

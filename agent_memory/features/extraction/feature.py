@@ -12,7 +12,6 @@ from agent_memory.foundation.core.settings import Settings
 
 
 def open_extraction(foundation: Foundation, services: Services) -> None:
-    """Opens the rules."""
     store = RuleStore(foundation.client, foundation.keys)
     services[SearchService].register_zones(store)
     services.add(store, ExtractionRulesService(store), RuleTransfer(store))

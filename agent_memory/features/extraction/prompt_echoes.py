@@ -1,4 +1,4 @@
-"""Our own instructions, recognized when a model gives them back as facts (pure)."""
+"""Recognize our own instructions in a model's facts (pure)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from agent_memory.foundation.text.data_fences import DATA_RULE
 from agent_memory.foundation.text.prompt_marks import DATA_NOTE
 from agent_memory.foundation.text.terms import words
 
-# Fewer words in a row stand in a prompt by chance.
+# Fewer words may match by chance.
 _LEAST_WORDS = 5
 
 
 def repeats_instructions(text: str) -> bool:
-    """Whether a text is a passage of a prompt of ours, give or take case and punctuation."""
+    """True if a text is a passage of our prompts, ignoring case and punctuation."""
     said = words(text)
     return len(said) >= _LEAST_WORDS and f" {' '.join(said)} " in _instructions()
 

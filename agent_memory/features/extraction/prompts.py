@@ -1,4 +1,4 @@
-"""The prompt that takes facts worth remembering out of messages, by whatever strategy (pure)."""
+"""The prompt that extracts facts from messages (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 VERSION = "extract/3"
-"""What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""
+"""Memories cite it; change it with the prompt."""
 
 _TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
@@ -62,14 +62,13 @@ Answer with a JSON object: {{"memories": [{{"text": "...", "type": "semantic", "
 "category": null, "event_date": null, "valid_from": null, "valid_to": null, "expires": null, "speaker": "user", "messages": [1]}}]}}. \
 When nothing is worth remembering: {{"memories": []}}"""
 INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
-"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionTask:
-    """What is asked for: a strategy ("discrete", "preferences" or "custom"), and the rules that add to it.
+    """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is the template of the strategy "custom": "{name}" is filled from `names`, other braces are plain text.
+    `custom` is a template; "{name}" is filled from `names`, other braces are plain text.
     """
 
     strategy: str = "discrete"
@@ -83,7 +82,6 @@ class ExtractionTask:
 
 
 _MOST_FACTS = 200
-# Of what a fact cites, and the characters of one citation.
 _MOST_CITED = 200
 _FACTS = re.compile(r'"memories"\s*+:\s*+\[')
 _NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
@@ -95,8 +93,6 @@ def _has_text(item: Mapping[str, object]) -> bool:
 
 
 class ExtractedFact(BaseModel):
-    """One fact that stands on its own."""
-
     text: str = Field(min_length=1, max_length=4000)
     type: Literal["semantic", "episodic", "procedural"] = "semantic"
     topics: list[str] = []
@@ -120,16 +116,13 @@ class ExtractedFact(BaseModel):
     @field_validator("type", mode="before")
     @classmethod
     def _known_type(cls, value: object) -> object:
-        """A type that does not exist says nothing about the fact."""
+        """Unknown types become semantic."""
         return value if value in ("semantic", "episodic", "procedural") else "semantic"
 
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Numbers in whatever form models write them: 1, "1", "[1, 2]", "message 3", {"n": 1}.
-
-        What is none is left out; a fact that cites nothing is tied to the nearest message.
-        """
+        """Accept numbers in any form models write: 1, "1", "[1, 2]", "message 3", {"n": 1}. Others are dropped."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -143,7 +136,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Tags as they are stored: no commas, no blanks, no doubles, bounded; null is none, and so is the "..." of the instructions."""
+        """Accept tags as stored: no commas or doubles, bounded; null and "..." are dropped."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -155,13 +148,12 @@ class ExtractedFact(BaseModel):
     @field_validator("slot", "category", "speaker", mode="before")
     @classmethod
     def _short_or_none(cls, value: object) -> object:
-        """A word or none: anything else costs the word, not the fact."""
         return " ".join(value.split())[:128] or None if isinstance(value, str) else None
 
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """A date that is none ("unknown", "last spring") is left out rather than costing the fact."""
+        """A value that is no date ("unknown") becomes None."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:
@@ -169,20 +161,17 @@ class ExtractedFact(BaseModel):
 
 
 class ExtractionAnswer(BaseModel):
-    """What the model answers."""
-
     memories: list[ExtractedFact] = Field(max_length=_MOST_FACTS)
     _refused: list[str] = PrivateAttr(default_factory=list[str])
 
     @property
     def refused(self) -> Sequence[str]:
-        """Why facts of the answer are none, one reason each."""
         return self._refused
 
     @model_validator(mode="wrap")
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Read each fact by itself: one that does not fit costs no other. An answer without any that fits is refused."""
+        """Validate each fact by itself. An answer with none that is valid is refused."""
         given = value.get("memories") if isinstance(value, dict) else None
         if not isinstance(given, list):
             return handler(value)
@@ -190,13 +179,12 @@ class ExtractionAnswer(BaseModel):
         return handler({"memories": facts if facts else given}).with_refused(refused)
 
     def with_refused(self, refused: Sequence[str]) -> Self:
-        """The answer, which says why some of its facts are none."""
         self._refused = list(refused)
         return self
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """The facts that fit, and why the others do not; a text alone is a fact, and what has no text tells nothing."""
+    """Return valid facts, and a reason for each other; a plain text is a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in given:
@@ -215,7 +203,7 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """The facts that an answer gives whole before it was cut off; None without any."""
+    """Return the complete facts of an answer that was cut off; None without any."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -236,7 +224,7 @@ def facts_before_the_end(text: str) -> ExtractionAnswer | None:
 def extract_messages(
     new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
-    """The messages of one call: facts from `new`, understood with `context` (the messages just before; the caller bounds them)."""
+    """Return the messages of one call: facts from `new`, understood with `context`, the messages before."""
     task = task or ExtractionTask()
     parts: list[str] = []
     if context:
@@ -268,7 +256,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """A template with each "{name}" of `names` replaced, once: what is put in is not looked at again, and other braces stay."""
+    """Replace each "{name}" of `names` once, without looking at replacements again."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

@@ -1,4 +1,4 @@
-"""The prompt that asks what new notes do to the notes that are kept (pure)."""
+"""The prompt that asks how new notes change kept ones (pure)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ Rules:
 
 Answer with a JSON object: {{"decisions": [{{"n": 1, "action": "SUPERSEDE", "of": [2]}}, {{"n": 2, "action": "ADD", "of": []}}]}}"""
 INSTRUCTIONS = (_TASK,)
-"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """A kept note as the prompt shows it: since when it holds, or when it happened."""
+    """A kept note, and since when it holds or when it happened."""
 
     text: str
     type: str
@@ -48,7 +47,7 @@ class ExistingNote:
 
 @dataclass(frozen=True, slots=True)
 class NewNote:
-    """A new note, and the places (from 1) of the kept notes that are near it."""
+    """A new note, and the numbers (from 1) of similar kept notes."""
 
     text: str
     type: str
@@ -58,21 +57,17 @@ class NewNote:
 
 
 class DecisionAnswer(BaseModel):
-    """What one new note does."""
-
     n: int
     action: Literal["ADD", "UPDATE", "SUPERSEDE", "NONE"]
     of: list[int] = Field(default=[], max_length=100)
 
 
 class ReconcileAnswer(BaseModel):
-    """What the model answers."""
-
     decisions: list[DecisionAnswer] = Field(max_length=1000)
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """The messages of one call; notes are cited by their places, from 1."""
+    """Return the messages of one call; notes are numbered from 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

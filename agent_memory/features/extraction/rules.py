@@ -1,4 +1,4 @@
-"""Which rules hold for the facts of a session: those of its strategy's configuration and of everything that it belongs to."""
+"""Combine the extraction rules that apply to a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory_client.models import AckResponse, ExtractionCategory, Extracti
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules of a session together, from the widest to the narrowest."""
+    """A session's rules, widest first."""
 
     strategy: str = "discrete"
     instructions: tuple[str, ...] = ()
@@ -33,9 +33,9 @@ class Rules:
 
 
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
-    """The rules of a session. What is wider is said first; of a zone, a language or a category of one name the narrowest counts.
+    """Return a session's rules, widest first; the narrowest zone, language or category of a name wins.
 
-    Raises BadInput for a configuration that was stored before it was checked.
+    Raises BadInput for an invalid stored configuration.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)
@@ -58,32 +58,29 @@ def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = 
 
 
 class ExtractionRulesService:
-    """Rules as the API offers them, and as workers read them."""
-
     def __init__(self, store: RuleStore) -> None:
         self._store = store
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
-        """The rules of exactly this place; empty ones when there are none. Raises Forbidden."""
+        """Return the rules of exactly this place, or empty ones. Raises Forbidden."""
         return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
-        """Replaces the rules of a place. Raises BadInput for a zone that does not exist, and Forbidden."""
+        """Replace the rules of a place. Raises BadInput for an unknown zone, and Forbidden."""
         check_zone(rules.timezone, "timezone")
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
-        """Forgets the rules of a place; none there is no error. Raises Forbidden."""
+        """Delete the rules of a place, if any. Raises Forbidden."""
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
-        """Forgets the rules of a user who is erased, in one namespace or (None) everywhere."""
         await self._store.forget_user(scope, user_id, namespace)
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-        """All rules that hold for a session's messages, in one round trip."""
+        """Return all rules for a session's messages, in one round trip."""
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

@@ -1,4 +1,4 @@
-"""The prompt of the strategy "summary": one memory per session, which grows with it (pure)."""
+"""The prompt of the strategy "summary": one memory per session that grows with it (pure)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,15 @@ day before the message's own time ("at", {zone}).
 
 Answer with a JSON object: {{"summary": "the new summary", "topics": ["..."]}}"""
 INSTRUCTIONS = (_TASK,)
-"""What models are told beside data."""
 
 
 class ThreadSummary(BaseModel):
-    """What the model answers."""
-
     summary: str = Field(min_length=1, max_length=60_000)
     topics: list[str] = []
 
     @field_validator("topics", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """As for facts."""
         return ExtractedFact.model_validate({"text": "-", "topics": value}).topics
 
 
@@ -53,7 +49,7 @@ def summarize_thread(
     zone: tzinfo = UTC,
     language: str | None = None,
 ) -> list[ChatMessage]:
-    """The messages of one call; `new` in the order in which they were said."""
+    """Return the messages of one call; `new` in time order."""
     parts = [f"New messages, one JSON object per line:\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")

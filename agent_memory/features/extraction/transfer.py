@@ -1,4 +1,4 @@
-"""Rules for taking facts, as they leave with a user and come back, and as they are erased."""
+"""Export, import and erase a user's extraction rules."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ class _RulesLine(BaseModel):
 
 
 class RuleTransfer:
-    """Exports, restores and erases the rules of a user."""
-
     kinds = ("rules",)
 
     def __init__(self, store: RuleStore) -> None:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """One line for each namespace in which the user has rules; none for callers who are limited to some agents."""
+        """Yield a line per namespace with rules; none for callers limited to agents."""
         if scope.agents is not None:
             return
         for namespace, rules in await self._store.of_user(scope, owner.user_id):
@@ -37,7 +35,7 @@ class RuleTransfer:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules.model_dump(mode="json", exclude_unset=True)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Stores the rules, unless there are some. Raises BadInput, Forbidden."""
+        """Store the rules if there are none. Raises BadInput, Forbidden."""
         read = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(read.namespace), target.user_id)
         here = (await self._store.load(scope, [(namespace, user)]))[0]
@@ -47,6 +45,6 @@ class RuleTransfer:
         return "same" if here == read.rules else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Removes the user's rules. Receipts do not count them."""
+        """Delete the user's rules; receipts do not count them."""
         await self._store.forget_user(scope, owner.user_id, owner.namespace)
         return Counter()

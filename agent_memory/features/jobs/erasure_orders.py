@@ -1,4 +1,4 @@
-"""Orders to delete all of a session's or a user's memories: durable from the moment they are acknowledged, worked off by workers."""
+"""Orders to erase a session, a user or an agent: durable once acknowledged, carried out by workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.scripts import Script
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be deleted: the memories of one session, or (without `session_id`) everything of a user, or of an agent."""
+    """What to erase: a session's memories, or everything of a user or an agent."""
 
     tenant: str
     namespace: str | None
@@ -30,31 +30,27 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name under which writes of what it names are refused until it is done."""
+        """The name under which writes to it are refused until it is erased."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
 def permit_erasure(scope: Scope, what: Erasure) -> None:
-    """Raises Forbidden for what is out of the caller's reach: all of a user or session is more than what is some agents'."""
+    """Raise Forbidden for what is out of the caller's reach; agents' callers erase only agents."""
     permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
     if scope.agents is not None and what.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
 
 
 class ErasureOrders:
-    """Writes orders down."""
-
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, an order is on Redis' disk before it is acknowledged."""
+        """With `fsync`, an order is on disk before the reply."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
-        """Writes an order down and marks it due, in one step; writes for whom it names are refused until it is done. Raises Forbidden for
-        what is out of reach.
+        """Store an order and mark it due in one step; writes to its owner are refused until done. Raises Forbidden.
 
-        The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
-        while it is carried out, it is carried out once more.
+        The same erasure is one order, so a repeated request leaves none over. Renewed while it runs, it runs once more.
         """
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)

@@ -1,4 +1,4 @@
-"""What a session's journal says of the extraction of facts from it: how quick the model is, and which facts of its answers are none."""
+"""What a session's journal records about its extraction: the model's speed and unusable facts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LAST_ASKED = "xa"
-"""Messages of the last batch that a model was asked about, and how long (ms) that took."""
+"""Messages of the last batch, and the milliseconds the model took."""
 REFUSED = "xf"
-"""How many facts of answers could not be used."""
+"""Number of unusable facts."""
 LAST_REFUSED = "xw"
-"""Why the last of them could not."""
+"""The reason of the last one."""
 _MOST_REASON = 200
 
 
 def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return what is written with the cursor after a batch: fields that are set, and by how much fields grow."""
+    """Return what is written with the cursor: fields to set, and fields to increment."""
     fields = {LAST_ASKED: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]
@@ -23,7 +23,6 @@ def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[
 
 
 def read_report(journal: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Return the fields of an operation that tell of it."""
     messages, _, milliseconds = journal.get(LAST_ASKED.encode(), b"").decode().partition(" ")
     refused = int(journal.get(REFUSED.encode(), 0))
     why = journal.get(LAST_REFUSED.encode(), b"").decode("utf-8", "replace")

@@ -16,7 +16,6 @@ from agent_memory.foundation.storage.job_times import JobTimes
 
 
 def open_jobs(foundation: Foundation, services: Services) -> None:
-    """Opens what keeps and follows background work."""
     client, keys = foundation.client, foundation.keys
     services.add(
         OrderStore(client, keys),

@@ -1,7 +1,6 @@
-"""Operations: what the outbox, the journals and the memories say of one piece of background work. Nothing is stored for them.
+"""Operations, computed from the outbox, the journals and the memories; nothing is stored for them.
 
-An operation's id is its kind and its member in the outbox, so every accepted write has one from the moment it is acknowledged, no second
-record can disagree with the mark, and a finished one costs nothing. It exists as long as what it works on does.
+An id is the kind and the outbox member, so every accepted write has one at once, and it cannot disagree with the mark.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
 
 OUTBOX_KINDS = frozenset(kind.value for kind in OperationKind if kind is not OperationKind.EXPORT)
-"""The kinds of operations that are marks in the outbox."""
 
 _REPLIES_PER_MARK = 6
 _SUBJECT = 4
@@ -36,8 +34,6 @@ _OF_SESSIONS = (DueKind.SESSION, DueKind.EXTRACTION)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A member of the outbox."""
-
     kind: DueKind
     member: str
 
@@ -47,7 +43,6 @@ class Mark:
 
 
 def parse_operation_id(operation_id: str) -> Mark | None:
-    """The mark that an id names, or None when it names none."""
     kind, _, member = operation_id.partition("-")
     return Mark(DueKind(kind), member) if member and kind in OUTBOX_KINDS else None
 
@@ -60,15 +55,13 @@ class OperationStore:
         self._keys = keys
 
     def sid(self, scope: Scope, ref: SessionRef) -> str:
-        """The name of a session's work."""
         return self._keys.sid(scope.tenant, ref)
 
     def mid(self, scope: Scope, memory_id: str) -> str:
-        """The name of a memory's work."""
         return self._keys.mid(scope.tenant, memory_id)
 
     async def hasten_marks(self, marks: Sequence[Mark]) -> None:
-        """Makes those of the marks that are set due now; none is set anew."""
+        """Make existing marks due now."""
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
                 for mark in marks:
@@ -78,9 +71,9 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """The operations of these marks, None where there is none in the caller's scope.
+        """Return the operations of marks, None if missing or out of reach.
 
-        One round trip; two for callers who are limited to agents, since a session's agent stands apart from its work.
+        One round trip; two for callers limited to agents.
         """
         if not marks:
             return []
@@ -119,7 +112,7 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """The same, without work on sessions whose agent is out of reach, or unknown since the session is gone."""
+        """Drop work on sessions whose agent is out of reach, or unknown since the session is gone."""
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
@@ -136,17 +129,17 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Marks of one kind, the most urgent (or the longest dead) first. Not yet narrowed to a scope: `get` does that."""
+        """Return marks of one kind, most urgent or longest dead first, of all scopes: `load_operations` filters."""
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
         return [Mark(kind, member.decode()) for member in members]
 
     async def revive_mark(self, mark: Mark) -> None:
-        """Makes a dead mark due again, with all its tries before it, in one step."""
+        """Make a dead mark due again and reset its tries."""
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Forgets a dead mark; what it worked on stays as it is, and may be written again."""
+        """Delete a dead mark; its subject stays and may be written again."""
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -198,7 +191,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """Whether the work is on what a limited caller may see; an order counts when it was given within the same limits."""
+    """True if a limited caller may see the work; an order must have been given within the same limits."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
@@ -210,7 +203,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True if a memory or an erasure is of a caller's agent. Items have none; `_of_agents` looks at sessions."""
+    """True if a memory or erasure is of a caller's agent. Items have none; `_of_agents` checks sessions."""
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())

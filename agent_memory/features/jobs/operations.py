@@ -1,4 +1,4 @@
-"""Background work as its callers see it: where it stands, why it failed, and what to do with what was given up."""
+"""Background work as callers see it: state, failure, replay and drop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS, DueKind
 from agent_memory_client.models import MessageStage, OperationKind, OperationListResponse, OperationRecord, OperationState
 
-# How often a request that waits looks: less and less often.
 _LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# Work that nobody has begun by then finds no worker, or only busy ones.
+# No free worker has begun the work by then.
 UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
 
@@ -28,48 +27,39 @@ class ReceiptStore(Protocol):
     """Operations that are no background work, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """The operation, None for an id of another kind. Raises NotFound."""
+        """Return the operation, None for an id of another kind. Raises NotFound."""
         ...
 
 
 class BatchStore(Protocol):
-    """Batches of messages that extraction gave up."""
-
-    async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str) -> None:
-        """Forgets a batch."""
-        ...
+    async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str) -> None: ...
 
 
 class OperationService:
-    """Operations of the caller's scope."""
-
     def __init__(self, store: OperationStore) -> None:
         self._store = store
         self._receipts: ReceiptStore | None = None
         self._batches: BatchStore | None = None
 
     def register_receipts(self, receipts: ReceiptStore) -> None:
-        """Says where operations are found that no worker does."""
         self._receipts = receipts
 
     def register_batches(self, batches: BatchStore) -> None:
-        """Says what keeps the batches of messages that extraction gave up."""
         self._batches = batches
 
     async def get_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        """Raises NotFound."""
         receipt = None if self._receipts is None else await self._receipts.get(scope, operation_id)
         return receipt or (await self._find(scope, operation_id))[1]
 
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Operations that are not done, or the dead ones; of one kind or of all. `offset` is an opaque place: use `next_offset`."""
+        """Return unfinished or dead operations; `offset` is opaque: use `next_offset`."""
         kinds = [
             DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
         ]
         operations: list[OperationRecord] = []
-        # One walk over the kinds' marks: the position says how many marks of the concatenated lists were looked at.
+        # The position counts marks over the lists of all kinds.
         position = 0
         for due_kind in kinds:
             start = 0
@@ -88,13 +78,13 @@ class OperationService:
         return OperationListResponse(operations=operations, next_offset=None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        """Tries a dead operation again. Raises NotFound, Conflict when it is not dead."""
+        """Retry a dead operation. Raises NotFound, Conflict if it is not dead."""
         mark, _ = await self._find_dead(writing(scope), operation_id)
         await self._store.revive_mark(mark)
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Forgets a dead operation; what it worked on stays. Raises NotFound, Conflict when it is not dead."""
+        """Drop a dead operation; its subject stays. Raises NotFound, Conflict if it is not dead."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -102,9 +92,9 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Waits until these operations are done (or are no more), at most `seconds`; True when they are.
+        """Wait up to `seconds` until these operations are done or gone; True if they are.
 
-        Not longer than `untouched` seconds while no worker has begun any of them.
+        Give up after `untouched` seconds if no worker has begun any of them.
         """
         begun = time.monotonic()
         left = list(marks)
@@ -122,10 +112,7 @@ class OperationService:
     async def wait_for_messages(
         self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], wanted: MessageStage, seconds: float
     ) -> MessageStage:
-        """Waits until appended messages, which become these memories, have come as far as `wanted`, at most `seconds`.
-
-        Returns how far they have come then.
-        """
+        """Wait up to `seconds` until messages, which become these memories, reach `wanted`; return their stage."""
         session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
         memories = self.memory_marks(scope, list(dict.fromkeys(memory_ids)))
         stage: MessageStage = "stored"
@@ -135,7 +122,7 @@ class OperationService:
             if stage == "stored":
                 (work,) = await self._store.load_operations(scope, session)
                 if work is not None and work.state is not OperationState.DONE:
-                    # What others append from now on is not waited for.
+                    # Later messages are not waited for.
                     last = work.stages["messages"] if last is None else last
                     if work.stages["promoted"] < last:
                         if work.state is OperationState.DEAD:
@@ -153,25 +140,23 @@ class OperationService:
         return stage
 
     def session_marks(self, scope: Scope, ref: SessionRef) -> list[Mark]:
-        """The background work on a session."""
         sid = self._store.sid(scope, ref)
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
     async def load_states(self, scope: Scope, groups: Sequence[Sequence[Mark]]) -> list[set[OperationState]]:
-        """The states in which the operations of each group are; of those that are no more, none. One round trip."""
+        """Return the states of each group's existing operations; one round trip."""
         records = iter(await self._store.load_operations(scope, [mark for marks in groups for mark in marks]))
         return [{record.state for record in islice(records, len(marks)) if record is not None} for marks in groups]
 
     def memory_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """The background work on memories."""
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """The background work that brings profiles and the like up to date with memories."""
+        """Return the work that updates profiles and the like."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
-        """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
+        """Make a session's pending work due now."""
         marks = self.session_marks(writing(scope), ref)
         if scope.agents is not None:
             reached = await self._store.load_operations(scope, marks)
@@ -193,12 +178,12 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """Whether a memory has a vector. It may be due all the same: it gets another one when its neighbours have come."""
+    """True if a memory has a vector. It may be due again when its neighbors have come."""
     return bool(memory.stages["embedded"])
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """The pauses (s) before each look at something within so many seconds: none before the first one, and then longer and longer ones."""
+    """Yield growing pauses (s) before each look, the first 0, within so many seconds."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Orders: work that somebody asked for, written down and marked as due in one step, carried out by workers."""
+"""Orders: work somebody asked for, stored and marked due in one step, carried out by workers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """What is to be done, for whom. The same errand with the same arguments is the same order: asked for again while it waits, it is
-    carried out once, and while it runs, once more. `errand` is the name of a job that a feature has announced."""
+    """What to do for whom; `errand` is an announced job. Equal orders are one: repeated while waiting, it runs once;
+
+    repeated while running, once more.
+    """
 
     errand: str
     tenant: str
@@ -30,28 +32,24 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """An order that may touch what its giver may. Raises Forbidden for a giver who is limited to some agents: orders are not."""
+        """Return an order with its giver's limits. Raises Forbidden for callers limited to agents."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)
 
     @property
     def name(self) -> str:
-        """The order's name in the outbox."""
         parts = [part for name, value in sorted(self.arguments.items()) for part in (name, value)]
         limits = [json.dumps(None if limit is None else sorted(limit)) for limit in (self.namespaces, self.users)]
         return digest("order", self.errand, self.tenant, *limits, *parts)
 
 
 class OrderStore:
-    """Places and reads orders."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def place_orders(self, *orders: JobOrder) -> None:
-        """Writes orders down and marks them as due now."""
         if not orders:
             return
         with redis_errors():
@@ -65,14 +63,14 @@ class OrderStore:
                 await pipe.execute()
 
     async def load_order(self, name: str) -> JobOrder | None:
-        """The order of a name; None when it has waited for longer than orders live."""
+        """Return an order; None if it has expired."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
-        """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only.
+        """Add a receipt to a finished order that still exists; `ids` for an hour only.
 
-        The operation shows `note`: what was left out, and why.
+        The operation shows `note`: what was left out and why.
         """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
@@ -80,25 +78,22 @@ class OrderStore:
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
     async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
-        """What `keep_receipt` noted: counts and ids; None when the order was not carried out, or is no more."""
+        """Return the counts and ids of `keep_receipt`; None without a receipt."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
     async def given_up(self, order: JobOrder) -> bool:
-        """Whether the workers gave an order up after too many tries."""
         dead = self._keys.dead(DueKind.ORDER)
         return (await read(self._client, lambda pipe: pipe.zscore(dead, order.name)))[0] is not None
 
 
 def encode_order(order: JobOrder) -> str:
-    """An order as it is written down."""
     limits = [None if limit is None else sorted(limit) for limit in (order.namespaces, order.users)]
     return json.dumps({"do": order.errand, "tn": order.tenant, "args": order.arguments, "nss": limits[0], "uss": limits[1]})
 
 
 def decode_order(raw: bytes) -> JobOrder:
-    """An order as it was written down."""
     body = json.loads(raw)
     limits = [None if body[name] is None else frozenset(body[name]) for name in ("nss", "uss")]
     return JobOrder(body["do"], body["tn"], body["args"], *limits)

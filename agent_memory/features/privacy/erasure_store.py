@@ -1,4 +1,4 @@
-"""What a worker reads and leaves while it carries out an order to erase: the order, pages of what it names, and the receipt."""
+"""Read an order to erase and pages of what it covers; write its receipt."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFi
 
 _PAGE = 500
 _RECEIPT_SECONDS = 30 * 24 * 3600
-# For so long work that began before the end of an erasure is refused what it would write: longer than any work takes.
+# Writes of work that began before an erasure ended are refused for this long.
 _REMEMBERED_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An order as it was written down; given anew, it is another one."""
+    """An order as stored in `raw`; renewing it makes another order."""
 
     name: str
     what: Erasure
@@ -37,7 +37,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory, or a version of one, that an order names; `record` is None when it cannot be read."""
+    """A memory, or a version of one, that an order covers; `record` is None if unreadable."""
 
     name: str
     record: MemoryRecord | None
@@ -46,8 +46,6 @@ class ErasedMemory:
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """What the search filter looks at."""
-
     namespace: Namespace | None
     user_id: UserId | None
     session_id: SessionId | None
@@ -55,15 +53,13 @@ class _Selection:
 
 
 class ErasureStore:
-    """What orders to delete name, and their receipts."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
-        """The order of a name, None when it was carried out."""
+        """Return an open order; None if it was carried out."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
@@ -71,17 +67,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """Whether an order is still to be carried out, and was not given anew.
-
-        Asked after a look at what is there: then all that was seen was written before the deletion was said to be done.
-        """
+        """True if an order is open and was not renewed. Ask after reading what it covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was.
-
-        The operation shows `note`.
-        """
+        """Replace a finished order by a receipt, unless it was renewed. The receipt has counts but no owner."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -95,10 +85,7 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
-        """Some memories that an order names; none when all are gone.
-
-        Exactly those: a session of this id of another user is not meant. What cannot be read is known by its tags.
-        """
+        """Return some memories an order covers; none if all are gone. Unreadable ones are matched by tags."""
         clause = filters.where(scope, selection_of(erasure))
         index = memory_index_name(self._keys)
         offset = 0
@@ -114,7 +101,6 @@ class ErasureStore:
         return meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:
-        """The session that an order names."""
         return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
 
 
@@ -122,7 +108,7 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Those of some memories or versions, by the `OWNER_FIELDS` of their hashes, that an order names."""
+    """Return the memories or versions that an order covers, by the `OWNER_FIELDS` of their hashes."""
     mine = tag(scope.tenant).encode()
     meant: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
@@ -140,7 +126,7 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 
 
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
-    """As `is_meant`, by the tags of a memory: its namespace, user, sessions and agent."""
+    """As `is_meant`, by a memory's tags."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
     wanted = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:
@@ -151,7 +137,7 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
 
 
 def selection_of(erasure: Erasure) -> Any:
-    """What a search filter looks at, for all that an order names."""
+    """Return the search filters that cover an order."""
     return _Selection(
         None if erasure.namespace is None else Namespace(eq=erasure.namespace),
         None if erasure.user_id is None else UserId(eq=erasure.user_id),
@@ -161,7 +147,7 @@ def selection_of(erasure: Erasure) -> Any:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """Whether a memory is what an order names: a session of this id of another user is not."""
+    """True if an order covers a memory; the same session id of another user is not covered."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

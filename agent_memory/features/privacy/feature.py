@@ -14,7 +14,6 @@ from agent_memory.foundation.core.feature import Feature, Services
 
 
 def open_privacy(foundation: Foundation, services: Services) -> None:
-    """Opens what deletes for good."""
     client, keys, spec = foundation.client, foundation.keys, foundation.spec
     scripts = services[MemoryScripts]
     services.add(

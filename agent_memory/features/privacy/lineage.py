@@ -1,4 +1,4 @@
-"""What memories come from, read as a whole: every version, every piece of evidence, every change. For purging a source."""
+"""Read memories whole: every version, piece of evidence and change. For purges and forgetting."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 _PER_MEMORY = 5
-# Of 64 KB each these are decoded in some ten milliseconds; then others have their turn.
+# At 64 KB each, a page is decoded in about ten milliseconds.
 _PAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with all that is kept of it. `now` is its current version, or the one whose time is over; None when it has only former ones.
+    """A memory with its history. `now` is its current or ended version, or None.
 
-    `pieces` is evidence that came later, each with its field; `alias_of` the memory (mid) that its id is another name of.
+    `pieces` is later evidence by field; `alias_of` is the mid that its id is an alias of.
     """
 
     mid: str
@@ -45,17 +45,15 @@ class LineageMemory:
 
     @property
     def versions(self) -> list[StoredMemory]:
-        """All versions, the oldest first."""
+        """All versions, oldest first."""
         return [*self.past, *([] if self.now is None else [self.now])]
 
 
 def _ignore(_: str) -> None:
-    """Whoever only looks is not told of what cannot be read."""
+    pass
 
 
 class LineageStore:
-    """Reads what memories come from, and takes single versions and pieces of evidence away."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
@@ -63,11 +61,10 @@ class LineageStore:
         self._indexes = (memory_index_name(keys), history_index_name(keys, spec))
 
     def mid(self, scope: Scope, memory_id: str) -> str:
-        """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
     def sources(self, scope: Scope, about: MemoryRecord, piece: Evidence) -> list[str]:
-        """The memories (mids) that a piece of a memory's evidence is made of: another memory, messages."""
+        """Return the mids that a piece of evidence is made of: a memory, messages."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
@@ -75,9 +72,9 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """All memories with a version in the selection, in whatever state, page by page; one may come more than once.
+        """Yield pages of memories with a version in the selection, in any state; one may come more than once.
 
-        What cannot be read is left out, and told to `unreadable` (its key).
+        Unreadable memories are skipped and their key passed to `unreadable`.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:
@@ -85,7 +82,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """These memories; without those that are gone, of which a version is out of reach, or that cannot be read (as `pages`)."""
+        """Return existing readable memories of which every version is in reach."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):
@@ -116,15 +113,12 @@ class LineageStore:
         return await asyncio.to_thread(_decoded, scope, ledgers, rows, versions, unreadable)
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
-        """The memories that these mids are other names of, for those that are."""
+        """Return the memory of each mid that is an alias."""
         rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in mids]) if mids else []
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Makes a former version of a memory the current one again; False when the memory was changed meanwhile.
-
-        What was merged away is a memory of its own again.
-        """
+        """Make a former version current again; False if the memory changed. A merged memory is separate again."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -134,7 +128,6 @@ class LineageStore:
         return (await steps.run_steps(self._scripts))[0] == "ok"
 
     async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
-        """Deletes former versions of a memory."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for version in versions:
@@ -144,7 +137,7 @@ class LineageStore:
                 await pipe.execute()
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
-        """The ids of these memories are no longer other names of what they were merged into."""
+        """Remove the aliases that merges made of these memories."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             if memory.alias_of is not None:
@@ -153,7 +146,7 @@ class LineageStore:
             await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Takes pieces of evidence away that came later, and other names (mids) under which they came."""
+        """Remove later evidence by field, and the aliases (mids) that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         taken = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
         mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid]
@@ -170,7 +163,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Memories of what was read: five replies for each, in the order of their ledgers, and rows of former versions."""
+    """Build memories from replies: five per memory in ledger order, and rows of former versions."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -192,7 +185,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """A memory of what its keys hold: the current version, the one whose time is over, former ones. Raises ValueError for what is none."""
+    """Build a memory from its keys' replies. Raises ValueError if unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

@@ -1,4 +1,4 @@
-"""Purging as its callers see it: they order that a source's memories go, or ask what would; workers do it."""
+"""Order purges of a source, or ask what one would delete; workers do the work."""
 
 from __future__ import annotations
 
@@ -9,41 +9,32 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
-# The name of the job, as it stands in Redis: delete what comes from a source: `what` says which, `namespace` and `user_id` whose; with
-# `dry_run` only count.
+# The job's name in Redis: delete what comes from the source `what`, or with `dry_run` count it.
 PURGE = "purge"
 
 
 def request_of(order: JobOrder) -> PurgeRequest:
-    """What an order to purge asks for."""
     return PurgeRequest.model_validate_json(order.arguments["what"] or "")
 
 
 class PurgeService:
-    """Orders purges."""
-
     def __init__(self, orders: OrderStore) -> None:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
-        """Orders that what comes from a source goes, of a namespace, a user, or all that the caller reaches.
-
-        Raises Forbidden for what is out of reach, and for callers limited to some agents.
-        """
+        """Order a purge for a namespace, a user, or all in reach. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         said = request.model_dump_json(exclude_none=True)
-        # A dry run is another order, so that it neither replaces a purge nor shares its receipt.
+        # A dry run is a separate order: it neither replaces a purge nor shares its receipt.
         arguments = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
         order = JobOrder.of(writing(scope), PURGE, **arguments)
         await self._orders.place_orders(order)
         return order
 
     def mark(self, order: JobOrder) -> Mark:
-        """The work to wait for."""
         return Mark(DueKind.ORDER, order.name)
 
     async def outcome(self, order: JobOrder, *, done: bool) -> PurgeResponse:
-        """How far an order is."""
         receipt = await self._orders.receipt(order.name) if done else None
         operation_id, dry_run = self.mark(order).operation_id, "dry_run" in order.arguments
         if receipt is None:

@@ -1,8 +1,7 @@
-"""What a purge of a source does to one memory, by what its versions and its evidence come from (pure).
+"""Decide what a purge of a source does to one memory (pure).
 
-A memory goes when all that it rests on comes from the source; one with other evidence loses what comes from it. One whose content was
-changed by something of the source gets the last content from before back. Where that cannot be told apart, it goes: content that may
-have come from the source is worth less than being rid of it.
+A memory goes if everything it rests on comes from the source; with other evidence it loses only what comes from it.
+Content changed by the source is replaced by the last content before. In doubt a memory goes.
 """
 
 from __future__ import annotations
@@ -19,38 +18,36 @@ from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
-"""The memories (mids) that a piece of a memory's evidence is made of."""
+"""Returns the mids that a piece of a memory's evidence is made of."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeVerdict:
-    """What is to be done with a memory: it goes, or some of these."""
+    """What to do with a memory: delete it, or some of these."""
 
     memory: LineageMemory
     goes: bool = False
     matched: bool = False
-    """It is of the source itself; else it was made of what is."""
+    """It is of the source itself, not only derived."""
     back: StoredMemory | None = None
-    """The version that becomes the current one again."""
+    """The version to make current again."""
     versions: tuple[int, ...] = ()
-    """Former versions that are to be deleted, the current one among them when another comes back."""
+    """Former versions to delete, and the current one if another comes back."""
     fields: tuple[str, ...] = ()
-    """Late evidence that is taken away."""
+    """Later evidence to remove."""
     names: tuple[str, ...] = ()
-    """Other names (mids) that came with it."""
+    """Aliases (mids) to remove with it."""
     record: MemoryRecord | None = None
-    """The current version without the evidence that it loses."""
+    """The current version without the evidence it loses."""
     pieces: int = 0
-    """How many pieces of evidence it loses."""
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done."""
         return not (self.goes or self.back or self.versions or self.fields or self.record)
 
 
 def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) -> bool:
-    """Whether a memory is of the source: all conditions hold."""
+    """True if a memory meets all conditions of the source."""
     if source.source_class is not None and source_of(record) not in source.source_class:
         return False
     if source.session_id is not None and record.session_id != source.session_id:
@@ -68,7 +65,7 @@ def _equal(value: object, condition: object) -> bool:
 
 
 def cites(source: PurgeRequest, piece: Evidence) -> bool:
-    """Whether a piece of evidence says by itself that it is of the source. It knows its source class and its session, nothing else."""
+    """True if a piece of evidence names the source; it knows only source class and session."""
     if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
         return False
     if source.source_class is not None and piece.source not in source.source_class:
@@ -79,7 +76,7 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 def judge(
     source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
-    """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
+    """Return what becomes of a memory when `tainted` mids go. One tainted message taints its evidence."""
 
     def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
         return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
@@ -88,7 +85,7 @@ def judge(
     about = versions[-1].record
     bad = {name: piece for name, piece in memory.pieces if is_poisoned(about, piece)}
     touched, carried = _touched_versions(memory.mid, bad, tainted, changes)
-    # Evidence that came without changing the content: it says the same by itself.
+    # Evidence that came without a change of content confirms it by itself.
     alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
     own = {version.version: _own_evidence(source, version.record, memory.imported, is_poisoned) for version in versions}
     is_derived = [
@@ -111,7 +108,7 @@ def judge(
         back = clean[-1]
     elif memory.now is None and memory.alias_of in tainted:
         back = [version for version in versions if version not in gone][-1]
-    # Former versions that quote what goes; what comes back is looked at once more.
+    # Also former versions that quote removed evidence; a restored one is judged again.
     quoting = [
         version
         for version in memory.past
@@ -130,7 +127,7 @@ def judge(
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """Whether a record that is not stored is of the source, or of nothing but what is."""
+    """True if a record that is not stored is of the source, or rests only on it."""
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -139,7 +136,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """The versions of a memory that were made by something of the source, and the late evidence that came with a change of content."""
+    """Return versions the source made, and later evidence that came with a change of content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -158,19 +155,19 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """What a version rests on by itself and that is not of the source; nothing when the version is."""
+    """Return a version's own evidence that is not of the source; none if the version is."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
-    """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
+    """True if later evidence suffices for a statement to stay; a message has only itself."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """A statement as it is when it rests on these pieces alone: with the source and the trust of the least of them."""
+    """Return a statement as it is if it rests on these pieces alone, with the least trust of them."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -184,9 +181,9 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 def _without_source(
     source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
+    """Return the current version without what it loses (None: nothing), the late evidence it now rests on, and
 
-    Its trust is not raised, unless it rests on other evidence than before.
+    how many pieces it loses. Its trust rises only with other evidence.
     """
     assert memory.now is not None
     record = memory.now.record

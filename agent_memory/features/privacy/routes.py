@@ -77,7 +77,6 @@ async def delete_user(
 
 
 async def _erased(services: Services, scope: Scope, erasure: Erasure, wait: float) -> Response:
-    """Orders an erasure, and answers when it is done or the time to wait is over."""
     mark = await services[ErasureOrders].order_erasure(scope, erasure)
     done = await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))

@@ -1,4 +1,4 @@
-"""What is left of a memory when its session is deleted and the same was said elsewhere, too: that stays, as a memory of its own."""
+"""Keep what was also said elsewhere when a session is deleted: it becomes a memory of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
-    """Makes memories of what is evidence of memories that are about to be deleted with their session, and was said or stated in the same
-    words outside of it. Of a user everything goes. Done twice, the second time finds nothing."""
+    """Make memories of the evidence that doomed memories of a session have from outside of it; idempotent.
+
+    Does nothing when a whole user is erased.
+    """
     if what.session_id is None:
         return
     memories = [
@@ -32,7 +34,7 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Statements come before messages, and of each the first before the others: these stay evidence of it."""
+    """Statements come before messages; of each, the oldest becomes the heir and the others its evidence."""
     pieces = await services[ChangeStore].load_evidence_fields(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
@@ -61,20 +63,20 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
 
 
 def _last_of(services: Services, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
-    """The last message of those that a piece stands for, as what could be a memory of its own."""
+    """Return the memory of the last message that a piece stands for."""
     record = _said(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
     return None if record is None else (services[MemoryStore].mid(scope, record.id), "", record)
 
 
 def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str | None:
-    """The name in keys that a piece of evidence has as a memory, if it can have one."""
+    """Return the mid that a piece of evidence has as a memory."""
     if field.startswith("m"):
         return field[1:]
     return None if piece.memory_id is None else services[MemoryStore].mid(scope, piece.memory_id)
 
 
 def _said(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """The memory that a piece of evidence would be if it had come alone; None for one that does not say enough."""
+    """Return the memory that a piece of evidence would be by itself; None if it says too little."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

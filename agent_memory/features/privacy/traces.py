@@ -1,7 +1,4 @@
-"""What remains of a user beside sessions and memories: kept answers, orders and versions. For erasing alone.
-
-These are found by looking at all of them, which only a worker may do.
-"""
+"""Erase what remains of a user beside sessions and memories: kept answers, orders, versions. Scans, so workers only."""
 
 from __future__ import annotations
 
@@ -32,8 +29,6 @@ _COUNT = 500
 
 
 class TraceStore:
-    """Finds and deletes what remains of a user."""
-
     def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, scripts: MemoryScripts, spec: VectorSpec) -> None:
         self._client = client
         self._scripts = scripts
@@ -43,9 +38,9 @@ class TraceStore:
         self._history = history_index_name(keys, spec)
 
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since.
+        """Delete retired memories and versions the order covers, also former versions of others' memories.
 
-        What cannot be read goes by its tags, and `unreadable` is told its key.
+        Unreadable ones go by their tags; their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
         gone, offset = 0, 0
@@ -68,9 +63,9 @@ class TraceStore:
                 return gone
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went.
+        """Remove evidence from a session of other memories; return how many pieces.
 
-        A memory that cannot be read keeps its evidence, and `unreadable` is told its key.
+        Unreadable memories keep theirs; their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
         gone = 0
@@ -81,7 +76,6 @@ class TraceStore:
                 names = [hit.mid for hit in hits.hits if "." not in hit.mid]
                 done = await self._disown(scope, erasure, names, unreadable)
                 gone += done
-                # What was worked on is not found again.
                 offset = 0 if done else offset + _COUNT
                 if offset >= hits.total:
                     break
@@ -128,7 +122,7 @@ class TraceStore:
         whole = [
             version
             for version, now, ended in zip(meant, there[::2], there[1::2], strict=True)
-            # Of what somebody else has now, only the versions go.
+            # Of a memory that now belongs to somebody else, only these versions go.
             if not now and (not ended or "." not in version.name)
         ]
         await self.drop_memories(scope, [replace(version, version=0) for version in whole])
@@ -141,7 +135,7 @@ class TraceStore:
                 await pipe.execute()
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
-        """Deletes memories for good, each if it still has its version (0: any); returns how many. What cannot be read goes unread."""
+        """Delete memories for good, each if it has its version (0: any), also unreadable ones; return how many."""
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
             gone, unread = sum(await self._memories.drop_records(scope, readable)), [memory for memory in memories if memory.record is None]
@@ -151,7 +145,7 @@ class TraceStore:
         return gone + (sum(await self._scripts.delete_memories(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
-        """Answers kept under Idempotency-Keys that name the user or agent; of any tenant, since they do not say whose they are."""
+        """Delete answers kept for Idempotency-Keys that contain the name, of any tenant: they do not name theirs."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         gone: list[bytes] = []
         async for key in self._each("idem:*"):
@@ -162,7 +156,7 @@ class TraceStore:
         return await self._delete(gone)
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
-        """Orders of the tenant that may name somebody, by `may_name_user` or `may_name_agent`."""
+        """Delete the tenant's orders that may name somebody, by `may_name_user` or `may_name_agent`."""
         gone = 0
         async for key in self._each("ord:*"):
             with redis_errors():
@@ -183,12 +177,12 @@ class TraceStore:
         return gone
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Which work of the tenant was claimed: until it is counted anew, the tenant may have more than its share at a time."""
+        """Delete the tenant's claim counts; until recounted it may exceed its share."""
         with redis_errors():
             await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
 
     async def rewrite_log(self) -> None:
-        """Asks Redis to write its append-only file anew, without what was deleted. One that does not let us does so in its own time."""
+        """Ask Redis to rewrite its append-only file without what was deleted, if it allows."""
         try:
             await self._client.bgrewriteaof()
         except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
@@ -207,11 +201,11 @@ class TraceStore:
 
 
 def may_name_user(order: Any, user_id: str) -> bool:
-    """Whether an order, as it is kept, was given for a user, or by somebody limited to the user, or names memories or the user."""
+    """True if a stored order is for the user, by somebody limited to the user, or may name the user."""
     return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
 
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
-    """Whether an order, as it is kept, names memories, or an agent in what it is about."""
+    """True if a stored order names memories or the agent."""
     what = order["args"].get("what") or ""
     return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

@@ -1,9 +1,7 @@
-"""Statements of a prompt that may contradict each other: which of them is the latest (pure).
+"""Find the latest of a prompt's statements that contradict each other (pure).
 
-Two statements of one speaker contradict each other when they have a slot in common, when they, or clauses of them, say nearly the same
-with another number, name or negation, or when the later one says that a plan which both name was moved. What says less than half of the
-same words is about something else; where no blanks are written, pairs of characters are the words. It only looks at a handful of short
-lines, and costs as much.
+Two statements of one speaker contradict each other if they share a slot; if they or clauses of them share over half
+of their words but not a number, name or negation; or if the later says that a plan both name was moved.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from agent_memory.foundation.text.dates.named_times import names_time
 from agent_memory.foundation.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
 from agent_memory.foundation.text.terms import STOP_WORDS, fold
 
-# Of the words of the shorter one, so many must stand in the other; a character that is another one changes two pairs.
+# Share of the shorter one's words in the other; one changed character changes two pairs.
 _ALIKE, _ALIKE_PAIRS = 0.6, 0.5
-# What is longer says more than one thing. In characters, and in words that count, or pairs.
+# Longer texts say several things: characters, then content words or pairs.
 _MOST_CHARS, _MOST_WORDS, _MOST_PAIRS = 160, 12, 24
 _WORDS = (
     "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had"
@@ -32,24 +30,21 @@ _EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
 _LITTLE = frozenset(["", *_WORDS.split()])
 _CLAUSE = re.compile(r"[.!?;:,]\s+|\s[-–—]\s")
 _PLACE = r"\b(?:to|into|in|from) (?:the |my |our )?"
-# A clause of fewer words is about anything.
 _LEAST_IN_CLAUSE = 3
 
 
 _Part = tuple[frozenset[str], float]
-"""What a statement or a clause is about, without the words that all of them share, and how many of these must be in another one that is
-about the same."""
+"""The distinctive words of a statement or clause, and how many a statement about the same shares."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
-    """Return, by id, the last statement on its subject of each that a later one contradicts. Expects oldest first.
+    """Return, by id, the last statement that corrects each contradicted one. Expects oldest first.
 
-    Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any
-    more, I missed cheese", "I'm vegan again, for good".
+    Of three the last is the latest, also if it resembles the first: "I'm vegan", "I'm not any more", "I'm vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
-    # By positions: the one after another is always a later one, whatever their ids are.
+    # By position: a correction always comes later.
     last_of: dict[int, int] = {}
     for position, memory in enumerate(statements):
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
@@ -59,7 +54,6 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
         before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
         earlier: list[int] = []
         for other, said, its_needed, its_slot in before:
-            # All pairs come by here.
             shared = len(words & said)
             if shared > 1:
                 least = needed if needed < its_needed else its_needed
@@ -78,13 +72,11 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _changes() -> frozenset[str]:
-    """What is said of plans that are moved, in any language."""
     return frozenset().union(*(language.words("moved plans") for language in languages().values()))
 
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
-    """Whether a text that says that plans changed names a new time of what an earlier one has a time of: "They moved the dentist to the
-    15th". What somebody moves to is no plan."""
+    """True if a text gives a new time for a plan of an earlier one: "They moved the dentist to the 15th"."""
     things = shared - _changes() - _said_often()
     if not things or not (_tells_time(text) and _tells_time(earlier)):
         return False
@@ -94,7 +86,6 @@ def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _said_often() -> frozenset[str]:
-    """Words that name nothing, in any language."""
     return frozenset(fold(word) for code in CODES for word in function_words(code)) | STOP_WORDS
 
 
@@ -103,14 +94,13 @@ def _tells_time(text: str) -> bool:
 
 
 def _last_of(later: Mapping[int, int], position: int) -> int:
-    """The last statement so far of what one speaks of."""
     while position in later:
         position = later[position]
     return position
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """Whether a clause of one text says nearly the same as one of the other: "They changed the pins, my pin is 2217 now"."""
+    """True if clauses of two texts say nearly the same: "They changed the pins, my pin is 2217 now"."""
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

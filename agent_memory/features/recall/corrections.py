@@ -1,4 +1,4 @@
-"""Later statements that correct what a prompt shows: they are shown with it, however little they share with the question (pure)."""
+"""Add later corrections to a prompt's statements, however little they share with the question (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.features.recall.memory_list import only_asks
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return a page, best first, with those of further statements that are the last on the subject of one of its statements."""
+    """Return a page with the further statements that correct one of its statements."""
     there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

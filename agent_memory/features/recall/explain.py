@@ -1,4 +1,4 @@
-"""Why a prompt did not show a memory, or a search did not return it."""
+"""Explain why a prompt or a search did not return a memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from agent_memory_client.models import ExplainRequest, Explanation, HitExplanati
 
 
 class ExplainService:
-    """Answers why."""
-
     def __init__(self, searches: SearchExplainer, recall: RecallService) -> None:
         self._searches = searches
         self._recall = recall
 
     async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
-        """What a request asks. Raises what the search or the prompt raises."""
         if body.prompt is not None:
             return await self.explain_prompt(scope, body.memory_id, body.prompt)
         return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
 
     async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
-        """Where the memory stands among those of the prompt, or what keeps it out. Raises Refused for a prompt that does not search."""
+        """Return the memory's place in the prompt, or what keeps it out. Raises Refused without a search."""
         prompt = await self._recall.build_prompt(scope, body, explain=True)
         if prompt.search is None or prompt.explanation is None:
             raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
@@ -36,5 +33,5 @@ class ExplainService:
             if cut.memory_id == memory_id:
                 return Explanation(returned=False, **cut.model_dump())
         explained = await self._searches.explain_search(scope, memory_id, prompt.search, paged=False)
-        # Within the search's limit, and pushed out by what was said a moment ago.
+        # Displaced by a message not yet promoted.
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained

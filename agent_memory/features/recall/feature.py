@@ -18,13 +18,11 @@ from agent_memory.foundation.core.feature import Feature, Services
 
 
 def open_recall(foundation: Foundation, services: Services) -> None:
-    """Opens the assembly of prompts."""
     settings, counter = foundation.settings, foundation.counter
     session = SessionSection(settings, services[SessionStore], counter)
     memories = MemoriesSection(
         settings, services[SearchService], services[PageReader], services[MemoryStore], services[RecentMessages], counter
     )
-    # What stands beside the session in a prompt, in this order.
     sections = [memories]
     recall = RecallService(foundation.reader, session, sections, counter, services[RuleStore])
     services.add(recall, ExplainService(services[SearchExplainer], recall))

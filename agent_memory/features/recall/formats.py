@@ -1,7 +1,6 @@
-"""A prompt in the format of an API: what memory says as one system text, the session's messages, and the query (pure).
+"""Format a prompt for an API: a system text of memories, the session's messages, and the query (pure).
 
-Sections stand in a fixed order, what always holds first, so that the text of following turns begins alike for as long as what it says
-stays the same.
+Sections have a fixed order, most stable first, so that prompts of following turns share a prefix.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, cast
 from agent_memory_client.models import PromptFormat, prompt_messages, text_of
 
 FORMAT_TOKENS = 24
-"""Tokens of the headings that only formats have."""
 _BEGINNING = "(Earlier messages of this conversation are left out.)"
 _CONVERSATION, _QUERY = "## The conversation\n", "## The user's message\n"
 _INSTRUCTIONS = frozenset({"system", "developer"})
@@ -22,8 +20,6 @@ _INSTRUCTIONS = frozenset({"system", "developer"})
 
 @dataclass(frozen=True, slots=True)
 class FormattedPrompt:
-    """A prompt for an API; `system` and `text` are "" where there is none."""
-
     format: PromptFormat
     messages: Sequence[dict[str, Any]]
     system: str = ""
@@ -31,15 +27,14 @@ class FormattedPrompt:
     relevant: bool = False
 
     def values(self) -> dict[str, Any]:
-        """What the answer says of it, as JSON has it."""
         values: dict[str, Any] = {"messages": self.messages, "format": self.format, "relevant": self.relevant}
         return values | {name: text for name, text in (("system", self.system), ("text", self.text)) if text}
 
 
 def format_prompt(wanted: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
-    """A prompt of what memory says (`parts`, none of them empty), of a session's messages as `turn_message` makes them, and of the query.
+    """Return a prompt of memory texts (`parts`), a session's messages and the query.
 
-    What a session holds of its program's instructions begins the system text: no API takes them in the middle.
+    A session's system messages begin the system text: no API takes them in the middle.
     """
     chat = [{**message, "content": text_of(message.get("content"))} for message in prompt_messages({"messages": messages})]
     instructions = [message["content"] for message in chat if message["role"] in _INSTRUCTIONS and message["content"].strip()]
@@ -65,7 +60,7 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Messages of user and assistant in turns, of which the first and the last are the user's."""
+    """Return alternating turns that begin and end with the user."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)
@@ -79,7 +74,7 @@ def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _plain_text(message: Mapping[str, Any]) -> str:
-    """A message as text alone: with its calls of tools, and marked as an answer of one where it is that."""
+    """Return a message as text, with its tool calls."""
     text = str(message["content"])
     if message["role"] in ("tool", "function"):
         return f"[answer of a tool] {text}"

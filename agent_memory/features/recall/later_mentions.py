@@ -1,11 +1,8 @@
-"""What was said later of a thing that a prompt's memory names: the newer address is told in words that no question has (pure).
+"""Add what was said later about a thing a prompt's memory names (pure).
 
-"Where do I live?" finds "I live on Candle Street 8.", and neither the words nor the meaning of "Candle Street was damp, I am back on
-Ropewalk 3." (to MiniLM 82 to 215 of the 419 to 689 messages of LoCoMo's talks are nearer.) That one names the thing of the other, and says
-what has become of it. Few statements name such a thing: 9 of LoCoMo's 2,960.
-
-Where a page has places left, what was said beyond the threshold is at hand, and a plain name is enough: "Tofu died on Tuesday" tells
-more of "I have two cats, Miso and Tofu".
+"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.":
+82 to 215 of 419 to 689 LoCoMo messages are nearer to MiniLM. Such things are rare: 9 of LoCoMo's 2,960 statements.
+Messages below the threshold fill free places if they share a plain name: "Tofu died on Tuesday".
 """
 
 from __future__ import annotations
@@ -22,33 +19,31 @@ from agent_memory.features.recall.referents import Referent, referents
 from agent_memory.foundation.text.dates.tables import calendar_names
 from agent_memory.foundation.text.terms import fold, words
 
-# A prompt looks for what was said of so many things, and shows so much of each: the newest.
+# Things a prompt looks for, and the newest statements it shows of each.
 _MOST_THINGS = 4
 _MOST_SAID = 2
-# A page gets so many statements more by a name alone.
 _MOST_BY_NAME = 4
-# A name stands within a sentence; at the beginning of one any word has a capital letter.
+# Within a sentence: any word may begin one with a capital.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
 
 
 _Names = dict[tuple[str | None, str, str], tuple[datetime, str]]
-"""Since when a user, as a speaker, has spoken of a name, and the `mid` of the statement on the page that tells."""
+"""The time since a user's speaker mentioned a name, and the `mid` of that statement on the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
-    """A thing that a memory names, and since when something later may have been said of it."""
+    """A thing a memory names."""
 
     memory: ShownMemory
     referent: Referent
 
     @property
     def since(self) -> datetime:
-        """When the memory was last said."""
         return self.memory.last_said_at or self.memory.created_at
 
     def mentions(self, said: Iterable[ShownMemory]) -> list[ShownMemory]:
-        """Those of some statements that the same speaker made of it later, the newest first."""
+        """Return later statements about it by the same speaker, newest first."""
         memory = self.memory
         whose = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
@@ -62,14 +57,14 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """The first things that the statements of a page name."""
+    """Return the first things that a page's statements name."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     things = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*things.values()][-_MOST_THINGS:][::-1]
 
 
 def with_mentions(page: Sequence[ShownMemory], said: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]) -> list[ShownMemory]:
-    """A page with what was said later of its things, each behind the memory that names the thing."""
+    """Return a page with later mentions behind the memory that names the thing."""
     there, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for thing, statements in said:
         for memory in thing.mentions(statements):
@@ -81,7 +76,7 @@ def with_mentions(page: Sequence[ShownMemory], said: Iterable[tuple[NamedThing, 
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """A page with those of some further statements that were made later by the same person and name somebody or something that it names."""
+    """Return a page with further statements, made later by the same person, that share a name."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -102,12 +97,11 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """Whether a memory is a statement of a person: an assistant names whom it speaks to."""
+    """True for a person's statement: an assistant's names its user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
 def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) -> None:
-    """Notes the names of a statement: a later one of its speaker that has one of them tells more of it."""
     if not _tells_of_a_name(memory):
         return
     for name in _NAME.findall(memory.text):
@@ -119,7 +113,7 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 
 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
-    """The `mid` of the statement on the page that has a name of a later statement; None for no such name."""
+    """Return the `mid` of a page's statement whose name a later statement has; None without one."""
     speaker = speaker_name(memory)
     told = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in told if noted is not None and memory.created_at > noted[0]), None)

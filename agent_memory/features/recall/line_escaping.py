@@ -1,8 +1,7 @@
-r"""The frame of a memory in a prompt, `- [date; type] text (ID: id)`, and what keeps stored text from imitating it (pure).
+r"""Escape stored text that imitates a prompt's frame, `- [date; type] text (ID: id)`, or its headings (pure).
 
-Where a text says what begins or ends a line of memories, or heads a part of a prompt, a backslash stands in it: `(ID\: …)`, `; semantic\]`,
-`\## Long term memories …`. One more backslash each time, so that nothing is lost; all other text stays as it is. Letters and marks that
-merely look like those count as they do.
+A backslash marks it: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. One more each time, so nothing is lost.
+Look-alike characters count as what they resemble.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.prompt_marks import HASHES, UNSEEN
 
 _TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
-# Possessive runs of what is not seen, so that a match takes time in the length of the text, whatever stands there.
+# Possessive quantifiers keep matching linear in the text's length.
 _OPEN = r"(\uff08\ufe59\u207d\u208d\u2768\u276a\u27ee\u2985\ufe35"
 _COLON = r":\uff1a\ufe55\u2236\ua789\u02d0\u02f8\u05c3\ufe13\ufe30\u0589\u0703\u0704"
 _SEMICOLON = r";\uff1b\ufe54\u037e\u204f\ufe14"
@@ -28,7 +27,7 @@ _HEADS = "A summary of the conversation|Long term memories|From memory:"
 _HEAD = re.compile(rf"(?=[{HASHES}]{{2}}[{UNSEEN}]*+(?:{_HEADS}))", re.IGNORECASE)
 _FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}{HASHES}]")
 _INVISIBLE = re.compile(rf"[{UNSEEN}]+")
-# Letters of other alphabets that look like those of the frame's words, beside what is one of them in another style (NFKC).
+# Look-alike letters, besides those NFKC maps.
 _LOOKS_LIKE = str.maketrans(
     "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",
     "aeopcdiljshxyrtmnuuliiiiilaeopcgaadegimnoprtuslcddll",
@@ -38,7 +37,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """A text without control characters that imitates no frame; the same where it does not."""
+    """Return a text without control characters that imitates no frame."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -46,15 +45,15 @@ def escape_frames(text: str) -> str:
     return "\\".join(text[start:end] for start, end in pairwise([0, *positions, len(text)]))
 
 
-# Turn after turn a prompt shows nearly the same memories.
+# Prompts show nearly the same memories every turn.
 @lru_cache(maxsize=2048)
 def one_line(text: str) -> str:
-    """A text on one line, in which no frame begins or ends."""
+    """Return a text on one line, escaped."""
     return escape_frames(" ".join(plain_text(text).split()))
 
 
 def shown_id(memory_id: str) -> str:
-    """An id as it stands in a frame; as a string of JSON in ASCII where it could be read as the end of the frame, or is not to be seen."""
+    """Return an id for a frame; as ASCII JSON if it could end the frame or is invisible."""
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
     plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'
@@ -64,8 +63,7 @@ def shown_id(memory_id: str) -> str:
 
 
 def _escape_positions(text: str) -> list[int]:
-    """Where a backslash belongs, in order."""
-    # A pattern of many characters takes ten times as long as a look for the only one that could begin a match in ASCII.
+    # Searching the one ASCII character first is ten times as fast.
     plain, positions = text.isascii(), list[int]()
     if not plain and _FRAMES.search(text) is None:
         return positions
@@ -81,12 +79,12 @@ def _escape_positions(text: str) -> list[int]:
 def _is_id(first: str, second: str) -> bool:
     if _skeleton(second) != "d":
         return False
-    # Before a small d, these are what they are: "(1d: rain)".
+    # Before a small "d" these are themselves: "(1d: rain)".
     return _skeleton(first) == "i" or (first in _EASILY_I and second != "d")
 
 
 def _skeleton(text: str) -> str:
-    """What a short text looks like, in small Latin letters; a long one looks like none of the frame's words."""
+    """Return what a short text looks like in lower-case Latin letters; "" for a long one."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

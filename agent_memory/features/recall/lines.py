@@ -1,7 +1,4 @@
-"""A memory as a line of a prompt: `- [date; type] text (ID: id)`, with what else must be known of it (pure).
-
-What was said names who said it, and the day on which it was said last.
-"""
+"""Write a memory as a line of a prompt: `- [date; type] text (ID: id)` (pure)."""
 
 from __future__ import annotations
 
@@ -16,15 +13,14 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory_client.models import SearchRequest
 
 LINE_TOKENS = 22
-"""Tokens around each memory's text: its date and type, and who said it."""
+"""Tokens of a line beside its text and id."""
 ID_TOKENS = 22
-"""Tokens of its id."""
 _MOST_NAME = 64
 
 
 @dataclass(slots=True)
 class LineStyle:
-    """How lines are written: as seen at a time (`now`, in `zone`), with or without ids."""
+    """How lines are written: as seen at `now` in `zone`, with or without ids."""
 
     now: datetime
     zone: tzinfo
@@ -32,12 +28,11 @@ class LineStyle:
 
     @classmethod
     def of_search(cls, request: SearchRequest, zone: tzinfo = UTC, *, ids: bool = True) -> LineStyle:
-        """Return the style of a search's answer, as seen at its time."""
         return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return how long ago, in words: "today", "3 days ago", "2 weeks ago"; "in 3 days" for what is to come."""
+    """Return how long ago: "today", "3 days ago", "2 weeks ago", "in 3 days"."""
     days = (now.date() - moment.date()).days
     if days == 0:
         return "today"
@@ -51,8 +46,10 @@ def ago(moment: datetime, now: datetime) -> str:
 def memory_line(
     memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
 ) -> str:
-    """One memory on one line; `date` is its `line_date`. `latest` marks the last of statements that contradict each other; `asks` says that
-    it is but a question. Of one that is too long its `passage` is shown."""
+    """Return a memory as a line with its `line_date`. `latest`: the last of contradicting statements; `asks`: only
+
+    a question; `passage`: shown for a text that is too long.
+    """
     when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]
     if memory.times_said > 1:
@@ -67,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """The time that a memory is of: of an event when it happened, else when it was last said, or given other words."""
+    """Return when an event happened, or else when a memory was last said or edited."""
     event = memory.event_date
     if event is not None:
         return event
@@ -77,7 +74,7 @@ def line_date(memory: ShownMemory) -> datetime:
 
 
 def speaker_name(memory: ShownMemory) -> str:
-    """Who said a message: the name that it carries, else the role; "" for what is no message, or where nobody knows."""
+    """Return a message's name or role; "" if it is no message."""
     if not memory.is_message:
         return ""
     metadata = memory.values["metadata"]

@@ -1,4 +1,4 @@
-"""The memory prompt: sections under one token budget, read in one round trip and assembled into messages ready for a chat model."""
+"""The memory prompt: sections under one token budget, read in one round trip, assembled for a chat model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
 
 
 class _Sections(NamedTuple):
-    """The sections of all prompts: what always holds, those of recall itself, and what else is recalled."""
+    """Sections of all prompts: permanent ones, recall's own, and other recalled ones."""
 
     always: Sequence[PromptSection]
     own: Sequence[PromptSection]
@@ -55,36 +55,28 @@ class _Sections(NamedTuple):
 
 
 class _Contents(NamedTuple):
-    """What sections could show in one prompt, as `_Sections`."""
-
     always: Sequence[SectionContent]
     own: Sequence[SectionContent]
     recalled: Sequence[SectionContent]
 
 
 class _Opened(NamedTuple):
-    """What sections read for one prompt, as `_Sections`."""
-
     always: Sequence[SectionReads]
     own: Sequence[SectionReads]
     recalled: Sequence[SectionReads]
 
     @property
     def all(self) -> list[SectionReads]:
-        """In the order of their replies."""
+        """All, in the order of their replies."""
         return [*self.always, *self.own, *self.recalled]
 
     async def load(self, groups: Sequence[Sequence[Any]], session: SessionMessages | None) -> _Contents:
-        """What they could show, from each one's replies."""
         replies = iter(groups)
         return _Contents(*[[await reads.load_section(next(replies), session) for reads in kind] for kind in self])
 
 
 class RecallService:
-    """Puts prompts together: what always holds, the session's summary, its messages, the memories, and what else was recalled.
-
-    `sections` are those of recall itself; what other features show is added when all of them are open.
-    """
+    """Assembles prompts: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
         self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
@@ -96,7 +88,7 @@ class RecallService:
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Shows these in all prompts from now on, each where its kind stands, those of a kind in this order."""
+        """Add other features' sections to all prompts, by kind and in this order."""
         always = [section for section in sections if section.kind is SectionKind.ALWAYS]
         recalled = [section for section in sections if section.kind is SectionKind.RECALLED]
         known = self._sections
@@ -107,9 +99,9 @@ class RecallService:
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
-        """The messages for a chat model. With `explain` it says how it came about, and does not count as a reading of its memories.
+        """Return a prompt. With `explain` it is explained and does not count as a reading.
 
-        Raises Refused when neither a session nor a search is asked for, BadInput, and what sections raise.
+        Raises Refused if it names neither a session nor a search, BadInput, and what sections raise.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
@@ -124,7 +116,7 @@ class RecallService:
                 _fit_together(budget, RECALLED_SHARE, contents.recalled),
             )
 
-        # A hundred memories of 64 KB have two million tokens, which are counted in seconds.
+        # A hundred memories of 64 KB have two million tokens, which take seconds to count.
         memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await aside(fit_all, characters)
@@ -150,12 +142,12 @@ class RecallService:
         )
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Contents]:
-        """What all sections read: one round trip. A second one finds a session by its id alone."""
+        """Read all sections in one round trip; a second one finds a session by its id alone."""
         opened = await self._open_sections(ask)
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            # What is not answered over one protocol is queued again for another.
+            # A retry with the other protocol queues again.
             queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask)]
             counts[:] = [*queued, *(reads.queue_section(pipe) for reads in opened.all)]
 
@@ -164,14 +156,13 @@ class RecallService:
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is not None and messages.ref != ask.session:
-            # The session was found by its id alone: it is a user's, and so is what belongs into its prompt.
+            # Found by its id alone: the other sections belong to its user, too.
             ref = messages.ref
             reader = Reader(ref.namespace, ref.user_id, ask.reader.agent_id)
             return session, await self._reload_sections(replace(ask, session=ref, reader=reader), messages)
         return session, await opened.load(of_sections, messages)
 
     async def _reload_sections(self, ask: PromptAsk, session: SessionMessages) -> _Contents:
-        """The sections of another session than the one that was asked for."""
         opened = await self._open_sections(ask)
         counts: list[int] = []
 
@@ -183,7 +174,7 @@ class RecallService:
         return await opened.load(of_sections, session)
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Read the time zone of the prompt's user, where the request names none."""
+        """Queue the user's time zone if the request names none."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
@@ -197,7 +188,7 @@ class RecallService:
         return _Opened(*([reads for reads in opened if reads is not None] for opened in kinds))
 
     async def _token_budget(self, body: MemoryPromptRequest) -> int | None:
-        """The tokens that there are beside the query; None without a limit."""
+        """Return the tokens beside the query; None without a limit."""
         if body.max_tokens is None:
             return None
         headings = 0 if body.format is None else FORMAT_TOKENS
@@ -205,7 +196,7 @@ class RecallService:
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
-    """What a request asks for, its own user and namespace being the session's. Raises BadInput when the session names others."""
+    """Return what a request asks for. Raises BadInput if the session names another user, namespace or agent."""
     if (query := plain_text(body.query)) != body.query:
         body = body.model_copy(update={"query": query})
     session = body.session
@@ -233,7 +224,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Give a prompt and its search the time zone that either names. Raises BadInput for an unknown one, and for two of them."""
+    """Give a prompt and its search the zone either names. Raises BadInput for an unknown one, or two."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -248,7 +239,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Parts that have this share of the tokens together, the first of them as much of it as it needs."""
+    """Fit parts that share one offer, the first as much as it needs."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:
@@ -259,17 +250,16 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 
 
 def _framed(text: SectionText) -> SectionText:
-    """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
+    """Return a feature's section as messages, with frames escaped below its heading."""
     if not text.parts:
         return text
-    # The first line is the section's own heading.
+    # The first line is the section's heading.
     headed = [part.partition("\n") for part in text.parts]
     parts = [heading + newline + escape_frames(rest) for heading, newline, rest in headed]
     return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
 
 
 def _formatted(body: MemoryPromptRequest, sections: Sequence[SectionText], window: SectionText) -> FormattedPrompt | None:
-    """The prompt in the format that the request names; None for none."""
     if body.format is None:
         return None
     parts = [part for section in sections for part in section.parts or map(_text_of, section.messages) if part]
@@ -281,7 +271,6 @@ def _text_of(message: dict[str, Any]) -> str:
 
 
 def _split(replies: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
-    """Replies in groups of these sizes."""
     groups: list[Sequence[Any]] = []
     start = 0
     for count in counts:

@@ -1,4 +1,4 @@
-"""Which sessions callers reach who are limited to some agents: those that name none, or one of theirs. Others cost no look."""
+"""Filter sessions for callers limited to agents: they reach sessions without an agent or of one of theirs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:
-    """Raises Forbidden when a session names an agent out of the caller's reach."""
+    """Raise Forbidden if a session names an agent out of the caller's reach."""
     if not await reached_sessions(client, keys, scope, [ref]):
         raise agent_refusal()
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Those of some sessions that name no agent out of the caller's reach."""
+    """Return the sessions that name no agent out of the caller's reach."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]
@@ -29,5 +29,4 @@ async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequen
 
 
 def agent_refusal() -> Forbidden:
-    """What a caller is told whose agents have no part in a session."""
     return Forbidden("these credentials do not reach the agent of this session", field="session_id")

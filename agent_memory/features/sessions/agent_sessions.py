@@ -1,4 +1,4 @@
-"""The sessions of an agent. Their index knows no agent, so all of the caller's are looked at: for exports and erasures alone."""
+"""Find an agent's sessions by reading all in reach, as the index does not know agents: for exports and erasures."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ _NAMES = ("sid", "ns", "us", "ag")
 
 
 class AgentSessions:
-    """Finds sessions by the agent that they name."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionRef]]:
-        """An agent's sessions, in one namespace or (None) in all of them, the oldest first."""
+        """Yield pages of an agent's sessions, oldest first."""
         clause = filters.session_where(scope, namespace=namespace)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c"):
             rows = await read(self._client, lambda pipe, sids=sids: [pipe.hmget(self._keys.session(sid).meta, _NAMES) for sid in sids])

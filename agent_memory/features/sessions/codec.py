@@ -1,4 +1,4 @@
-"""Between the wire models of sessions and what stands in Redis: nothing else knows the field names used here."""
+"""Convert sessions between wire models and Redis fields; only this module knows the field names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, Memo
 
 
 class StoredMessage(NamedTuple):
-    """A message with its place: `seq` numbers all messages that its session ever had, from 1."""
+    """A message; `seq` numbers all messages its session ever had, from 1."""
 
     seq: int
     tokens: int
@@ -32,7 +32,6 @@ class StoredMessage(NamedTuple):
 
     @property
     def links(self) -> ToolCallLinks | None:
-        """The calls and answers of the message; None for text alone."""
         message = self.message
         if message.content_parts is None and not message.own_fields:
             return None
@@ -40,7 +39,7 @@ class StoredMessage(NamedTuple):
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """What makes a message the same when it is written again: its id and what it says, and behind that what it holds beside its text."""
+    """Return the identity of a message: its id, its words and what it holds beside its text."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -48,7 +47,7 @@ def message_identity(message: MemoryMessage) -> str:
 
 
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
-    """What a message holds beside its text: its parts, why there is no content, and its own fields."""
+    """Return what a message holds beside its text: parts (p), the reason for no content (n), own fields (f)."""
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
         beside["p"] = message.content_parts
@@ -60,7 +59,6 @@ def beside_of(message: MemoryMessage) -> dict[str, Any]:
 
 
 def with_beside(message: MemoryMessage, beside: Mapping[str, Any]) -> MemoryMessage:
-    """The message with what stands beside the text of a stored one."""
     return message.model_copy(update=_fields_beside(beside))
 
 
@@ -69,24 +67,20 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_beside(message: MemoryMessage) -> str:
-    """What a message holds beside its text, as it stands behind "x" in the JSON of `encode_message`; "" for nothing.
-
-    Journals are written without it: nothing of it is remembered, but for the speaker's name, which `encode_message` writes.
-    """
+    """Return `beside_of` as JSON, which entries store under "x"; "" for nothing. Journals do not store it."""
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage) -> str:
-    """A message's text and what is known of it."""
+    """Return a message's text and metadata as stored."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
-    # Of its own fields these are remembered.
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
     if isinstance(name := message.own_fields.get("name"), str):
         body["s"] = name
     if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):
-        # As a text: scripts look for the entry's own fields, whatever a caller's are called.
+        # As text, so that scripts do not mistake a caller's fields for the entry's.
         body["a"] = to_json(remember_as).decode()
     if message.discrete_memory_extracted == "t":
         body["f"] = 1
@@ -96,7 +90,7 @@ def encode_message(message: MemoryMessage) -> str:
 
 
 def decode_entry(raw: bytes) -> StoredMessage:
-    """An entry of a session's list or of its journal: "<seq> <tokens> <json>", with "-" in front where it is not to be promoted."""
+    """Return the message of an entry "<seq> <tokens> <json>"; a leading "-" means it is not promoted."""
     promote = not raw.startswith(b"-")
     seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
     body = from_json(text)
@@ -125,18 +119,17 @@ def decode_entry(raw: bytes) -> StoredMessage:
 
 
 class PromptTurn(NamedTuple):
-    """What a prompt shows of a message, and its tokens."""
+    """What a prompt shows of a message."""
 
     tokens: int
     id: str
     role: str
     content: str
     beside: Mapping[str, Any] | None = None
-    """What it holds beside its text: parts (p), why there is no content (n), its own fields (f)."""
+    """See `beside_of`."""
 
     @property
     def links(self) -> ToolCallLinks | None:
-        """The calls and answers of the message; None for text alone."""
         beside = self.beside
         return None if beside is None else links_of(self.role, beside.get("p"), beside.get("f", _NO_FIELDS))
 
@@ -144,10 +137,10 @@ class PromptTurn(NamedTuple):
 _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
-# A session's prompts show the same messages turn after turn: 4 µs less for each.
+# Prompts show the same messages every turn; this saves 4 µs for each.
 @lru_cache(maxsize=4096)
 def decode_turn(raw: bytes) -> PromptTurn:
-    """As `decode_entry`, for who needs no more."""
+    """As `decode_entry`, for prompts."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
@@ -155,7 +148,7 @@ def decode_turn(raw: bytes) -> PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A stored session as it was read. `fence` changes whenever its oldest messages or its context do."""
+    """A session as read. `fence` changes with its oldest messages or its context."""
 
     ref: SessionRef
     version: int
@@ -181,15 +174,12 @@ class SessionState:
     promoted_at: datetime | None = None
     agent_id: str | None = None
     parted: bool = False
-    """Whether the first of the messages answer a call that stands further before them than was looked."""
+    """The first messages answer a call that lies further back than was read."""
 
 
 @dataclass(slots=True)
 class SessionTurns:
-    """What a prompt shows of a session: its newest messages that fit into a window, of so many that there are in all.
-
-    `parted` as in `SessionState`.
-    """
+    """The newest messages that fit a prompt's window, of `total`; `parted` as in `SessionState`."""
 
     ref: SessionRef
     context: str | None
@@ -199,7 +189,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """The session of a meta hash, some of its entries, and the journal's (jp, je); None when there is none."""
+    """Return the session of a meta hash, entries and journal cursors (jp, je); None if missing."""
     if not meta:
         return None
 
@@ -244,10 +234,9 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory that waits in a session's journal, as it was given: what its writer left out counts as left out, so that the same PUT again
-    is the same memory again.
+    """A memory waiting in a session's journal, with only the fields its writer gave, and the `rights` and
 
-    `rights` and `written` (µs, as text) are those of the write.
+    time `written` (µs) of the write. So the same PUT again makes the same memory.
     """
 
     record: MemoryRecord
@@ -256,10 +245,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """A memory that waits in a session's journal, with which of its fields the writer gave, and what the writer could reach.
-
-    The script that writes it adds the time ("at") behind it.
-    """
+    """Return a waiting memory as JSON, with the fields given and the writer's reach; the script appends "at"."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -267,7 +253,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """What `encode_own` wrote, and its script."""
+    """Return what `encode_own` and its script wrote."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
@@ -277,12 +263,12 @@ def decode_own(raw: str) -> OwnMemory:
 
 
 _RIGHTS = ("ns", "us", "ag")
-# What makes no other memory of one that a session holds: the server's own, and times. That of its making is compared by itself.
+# Server fields and times; the creation time is compared separately.
 _NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """What a session remembers of a memory that it holds, to tell when it is given the same again, in whatever way that is written down."""
+    """Return the digest by which a session recognizes one of its memories, however it is written."""
     said = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     said = {name: value for name, value in said.items() if value not in (None, [], {})}
     return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()

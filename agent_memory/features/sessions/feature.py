@@ -14,7 +14,6 @@ from agent_memory.foundation.core.feature import Feature, Services
 
 
 def open_sessions(foundation: Foundation, services: Services) -> None:
-    """Opens working memory."""
     store = SessionStore(foundation.client, foundation.keys, SessionScripts(foundation.client, foundation.keys, fsync=foundation.fsync))
     services[OperationService].register_batches(store)
     services.add(

@@ -1,4 +1,4 @@
-"""Ids of messages that are used twice: in a session one id names one message, so that each message has a memory of its own (pure)."""
+"""Give each message of a session a distinct id, so that each has its own memory (pure)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _DIGEST_CHARS = 12
 
 
 def words_digest(message: MemoryMessage) -> str:
-    """What a message says, and who says it."""
+    """Return a digest of role and text."""
     return blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9).hexdigest()
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """The messages, of which those that have the id of an earlier one and say something else get another id."""
+    """Return the messages; one with the id of an earlier one but other words gets another id."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:
@@ -28,14 +28,14 @@ def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def with_other_id(message: MemoryMessage) -> MemoryMessage:
-    """The message with an id that follows from its own and from what it says: the same one whenever it is written again."""
+    """Return the message with an id made of its own and its words, always the same."""
     ending = f"~{words_digest(message)[:_DIGEST_CHARS]}"
     beginning = message.id.encode()[: MAX_ID_BYTES - len(ending)].decode(errors="ignore")
     return message.model_copy(update={"id": beginning + ending})
 
 
 def reuse_notices(sent: Sequence[MemoryMessage], stored: Sequence[MemoryMessage]) -> Collection[str]:
-    """What the caller is told of messages that were stored under another id than they were sent with."""
+    """Return notices for messages that were stored under another id."""
     return [
         f"messages.{position}.id: names another message of the session; this one has the id {new.id!r}"
         for position, (old, new) in enumerate(zip(sent, stored, strict=True))

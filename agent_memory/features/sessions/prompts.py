@@ -1,4 +1,4 @@
-"""The prompt of a progressive summary: the old one and the messages that leave, in time order -> the new one (pure)."""
+"""The prompt of a progressive summary (pure)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ Answer with a JSON object: {{"summary": "the new summary"}}"""
 
 
 class SummaryAnswer(BaseModel):
-    """What the model answers."""
-
     summary: str = Field(min_length=1, description="The new summary of the whole conversation so far.")
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """The messages of one call; `leaving` in any order (they are put in time order), never empty; at equal times by number."""
+    """Return the messages of one call; `leaving` are put in time order."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():

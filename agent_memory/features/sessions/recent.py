@@ -1,4 +1,4 @@
-"""Read your writes: what a user said a moment ago in other sessions is found by a prompt before a worker has made memories of it."""
+"""Read your writes: find a user's latest messages of other sessions before a worker has made memories of them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
-# A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
+# Share of the query's words; nothing ranks these messages against memories yet.
 _SHARE = 1 / 3
 _MOST = 5
-# What a search may ask for that nothing which waits is known to fit: it has no tags, no trust and no versions yet.
+# Filters that unpromoted messages cannot match: they have no tags, trust or versions yet.
 _FILTERS = (*(set(FILTERS) - {"user_id", "namespace"}), "min_trust", "quarantined", "as_of", "known_at", "history")
 
-# A prompt costs the same however much waits: so many sessions are looked at, those written last first, and so many messages are read.
+# The cost is bounded, however much waits; newest sessions first.
 _LIMITS = {"looked_at": 64, "most_sessions": 16, "most_each": 16, "most": 32, "most_bytes": 16 * 1024}
-# Of these, so many are decoded: reading JSON and words costs a hundred times as much as a look for a few letters.
+# Decoding costs a hundred times as much as searching the raw bytes.
 _DECODED = 6
 
 
 @dataclass(slots=True)
 class RecentQuery:
-    """What is looked for among the unpromoted messages of a user: for a search, in these namespaces only (None: all)."""
+    """A search for a user's unpromoted messages in these namespaces (None: all)."""
 
     scope: Scope
     user_id: str
@@ -48,15 +48,13 @@ class RecentQuery:
 
 
 class RecentMessages:
-    """Reads unpromoted messages as part of a pipeline, and finds those that answer a search."""
-
     def __init__(self, settings: Settings, keys: Keys) -> None:
         self._longterm = settings.longterm
         self._keys = keys
         self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
-        """Whose unpromoted messages a search may find: it names exactly one user, and filters by nothing but user and namespace."""
+        """Return the query if the search names exactly one user and filters only by user and namespace."""
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
         if not (longterm.enabled and longterm.promote_messages and terms.query_terms(request.text or "")):
@@ -73,7 +71,7 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Puts the read on a pipeline: one reply. The session `but` is left out: a prompt shows its own messages anyway."""
+        """Queue the read, one reply; the session `but`, shown by the prompt, is left out."""
         scope = query.scope
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
@@ -82,9 +80,9 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
-        """The messages of a reply that share enough words with the query, best first, as the memories that they are about to become.
+        """Return the messages that share enough words with the query, best first, as their future memories.
 
-        Those of the session that the prompt is for (`here`) are left out.
+        Messages of the prompt's own session `here` are left out.
         """
         if not reply:
             return []
@@ -114,17 +112,16 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Those messages of a reply that may hold enough words, are to become memories and may be seen by the caller; newest sessions first."""
+    """Return messages that may match, will be promoted and are in reach; newest sessions first."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
         tenant, _, _, user, _, *entries = session
-        # The key says so already; a digest that says otherwise would be ours to notice.
         if tenant.decode() == scope.tenant and user.decode() == query.user_id:
             waiting += [(session, entry) for entry in entries if not entry.startswith(b"-")]
     beginnings = terms.beginnings(query.request.text or "")
     counts = _count_words([entry for _, entry in waiting], beginnings)
-    # Of those that may hold as many the newest come first, which they did in the reply.
+    # Newest first among equals, as in the reply.
     enough = max(1.0, _SHARE * len(beginnings))
     best = nlargest(_DECODED, [index for index, count in enumerate(counts) if count >= enough], key=counts.__getitem__)
     messages: list[tuple[SessionRef, StoredMessage]] = []
@@ -136,7 +133,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """How many of some words each entry may hold. All entries are looked through at once: most words are in few of them."""
+    """Count words each entry may hold, searching all entries at once: most words are in few of them."""
     text = b"\n".join(entries)  # JSON has no line breaks
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

@@ -222,7 +222,7 @@ async def delete_working_memory(
     if not memories:
         return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
     erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
-    # The order comes first: a session that is written anew between the two would go with it.
+    # Order first: a session rewritten in between must stay.
     mark = await services[ErasureOrders].order_erasure(scope, erasure)
     answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)

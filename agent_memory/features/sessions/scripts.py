@@ -1,4 +1,4 @@
-"""The Lua of sessions as typed functions. Each script is one atomic change, which marks in the outbox what it makes due."""
+"""The Lua scripts of sessions as typed functions. Each is one atomic change and marks its follow-up work as due."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _RECENT = load("sessions/recent_messages")
 
 @dataclass(slots=True)
 class SessionStamp:
-    """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601.
+    """A session after a write. `epoch` names this life of it, `created` is in µs, `said_created` ISO 8601.
 
-    `kept_beside` holds what stands beside the text of those messages (by position in the request) that came without it and kept it.
+    `kept_beside` holds stored parts beside the text of messages (by position) that came without them.
     """
 
     version: int
@@ -41,7 +41,7 @@ class SessionStamp:
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """The first messages that wait in a journal, from one cursor to another, up to which extraction gives them up."""
+    """Messages between two cursors of a journal, which extraction gives up."""
 
     epoch: str
     cursor: int
@@ -50,7 +50,7 @@ class JournalBatch:
 
 
 def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_window: int, overhead: int, most_before: int) -> None:
-    """Puts the read of a session's newest messages that fit into a window on a pipeline: see `session_window.lua`."""
+    """Queue the read of the newest messages that fit a window: see `session_window.lua`."""
     sizes = {"window": window, "default_window": default_window, "overhead": overhead, "most_before": most_before}
     pipe.execute_command(*_WINDOW.read_only(k, **sizes))
 
@@ -58,13 +58,13 @@ def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_
 def queue_recent(
     pipe: Pipe, user_waiting: str, journal_prefix: str, left_out: str, limits: Mapping[str, int], namespaces: Collection[str]
 ) -> None:
-    """Puts the read of a user's newest messages that wait for promotion on a pipeline: see `recent_messages.lua`."""
+    """Queue the read of a user's newest unpromoted messages: see `recent_messages.lua`."""
     asked = _RECENT.read_only(user_waiting=user_waiting, journal_prefix=journal_prefix, left_out=left_out, **limits, namespaces=namespaces)
     pipe.execute_command(*asked)
 
 
 class MessageIdsReused(Exception):
-    """Messages, by their positions, have the id of another message of the session."""
+    """Messages (positions) have the id of another message of the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("ids of messages are reused")
@@ -72,10 +72,8 @@ class MessageIdsReused(Exception):
 
 
 class SessionScripts:
-    """The scripts of sessions over one client. What frees memory is done in a full Redis, too."""
-
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
+        """With `fsync`, callers' changes are on disk before the reply."""
         self._keys = keys
         self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
         self._write = Script(client, "sessions/session_write", fsync=fsync)
@@ -98,12 +96,10 @@ class SessionScripts:
         *,
         anew: bool = False,
     ) -> SessionStamp:
-        """Write a session; `change` holds the arguments of `session_write.lua`, `promoted` the places of the memories to promote.
+        """Write a session; `change` has the arguments of `session_write.lua`, `promoted` positions of memories.
 
-        With `anew` the messages take the place of the session that is there, with all pending work on it, in the same step.
-
-        `guard` names its owner. Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge for more messages
-        than it may have, BadInput for an empty one, and Forbidden for a session of an agent out of the writer's reach.
+        With `anew` the messages replace the session and its pending work in one step. `guard` names its owner.
+        Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput, Forbidden.
         """
         reply = await self._write(
             k,
@@ -142,16 +138,18 @@ class SessionScripts:
         )
 
     async def write_data(self, meta: str, guard: Guard, if_match: str | None, data: str, *, merge: bool) -> int | None:
-        """Replaces a session's data, or merges a patch into it; the new version, None without such a session. Raises VersionMismatch,
-        and ErasureUnderWay."""
+        """Replace or merge a session's data; return the new version, None if missing.
+
+        Raises VersionMismatch, ErasureUnderWay.
+        """
         reply = await self._data(meta=meta, guard=guard, if_match=if_match, merge=merge, json=data)
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
-        """Delete a session with all pending work on it, of this epoch alone if there is one; return whether it was there.
+        """Delete a session (of this epoch, if given) and its pending work; True if it existed.
 
-        With `only_work` the session stays, and only its pending work goes.
+        With `only_work` the session stays.
         """
         reply = await self._delete(
             k,
@@ -164,14 +162,14 @@ class SessionScripts:
         return bool(reply)
 
     async def settle_session(self, k: SessionKeys, user_waiting: str | None, batch: str | None) -> bool:
-        """Ends the record that a session has work when it has none, after ending a batch (its cursor); whether it has none."""
+        """Delete the record of pending work if there is none, after ending a batch (its cursor); True if none."""
         reply = await self._settle(
             k, set_aside=k.aside, user_waiting=user_waiting or k.meta, **outbox_keys(self._keys, DueKind.EXTRACTION), batch=batch
         )
         return bool(reply)
 
     async def set_batch_aside(self, k: SessionKeys, batch: JournalBatch, reason: str | None) -> bool:
-        """Sets a batch of messages aside that extraction gave up; False when the session moved on."""
+        """Set aside a batch that extraction gave up; False if the session changed."""
         own = self._keys.session(f"{k.sid}.{batch.cursor}")
         due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()
         reply = await self._set_aside(
@@ -195,19 +193,19 @@ class SessionScripts:
     async def read_journal(
         self, k: SessionKeys, cursor: str, limit: int, context: int
     ) -> tuple[dict[str, str], list[bytes], dict[str, str]]:
-        """The journal's fields, its entries from `context` messages before the cursor, and its memories by id."""
+        """Return the journal's fields, its entries from `context` messages before the cursor, and its memories."""
         fields, entries, own = await self._journal(k, cursor=cursor, limit=limit, context=context)
         return _pairs(fields), entries, _pairs(own)
 
     async def apply_summary(self, k: SessionKeys, fence: str, count: int, context: str, context_tokens: int, remembered_ids: int) -> bool:
-        """Replaces the `count` oldest messages by a summary; False when the session moved on."""
+        """Replace the `count` oldest messages by a summary; False if the session changed."""
         reply = await self._summary(
             k, fence=fence, count=count, context=context, context_tokens=context_tokens, remembered_ids=remembered_ids
         )
         return bool(reply)
 
     async def strike_messages(self, k: SessionKeys, epoch: str, fence: str, numbers: Sequence[int], *, drop_summary: bool) -> bool:
-        """Strikes messages out of a session; False when the session moved on."""
+        """Remove messages; False if the session changed."""
         reply = await self._strike(k, epoch=epoch, fence=fence, drop_summary=drop_summary, numbers=numbers)
         return bool(reply)
 

@@ -1,6 +1,6 @@
-"""Working memory: policy on the request path. No model is asked here, and no cost grows with the session's length.
+"""Working memory on the request path. No model is called, and no cost grows with the session's length.
 
-Which messages are new, and when a session is due for a worker, is decided in `lua/session_write.lua`.
+`lua/session_write.lua` decides which messages are new and when a worker is due.
 """
 
 from __future__ import annotations
@@ -49,22 +49,18 @@ from agent_memory_client.models import (
     is_blank,
 )
 
-# How many times as many messages as were asked for are looked at for the calls that they answer.
+# How far back calls of answers are searched, as a multiple of the messages asked for.
 _FAR = 8
 
 
 @dataclass(slots=True)
 class SessionAnswer:
-    """A session as the caller sees it, its version, and whether the caller left out message times."""
-
     session: WorkingMemoryResponse
     version: int
     missing_timestamps: bool = False
 
 
 class SessionService:
-    """Sessions as the API offers them."""
-
     def __init__(
         self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
     ) -> None:
@@ -78,7 +74,7 @@ class SessionService:
 
     @property
     def promotes(self) -> bool:
-        """Whether messages become long-term memories."""
+        """True if messages become long-term memories."""
         return self._settings.longterm.enabled and self._settings.longterm.promote_messages
 
     async def put(
@@ -94,11 +90,10 @@ class SessionService:
         if_match: str | None = None,
         shown_as_semantic: bool = False,
     ) -> SessionAnswer:
-        """Replaces a session. The body's namespace and user count before the query's.
+        """Replace a session; the body's namespace and user take precedence.
 
-        Raises BadInput, VersionMismatch, and Forbidden or IdTaken for memories that the caller could not create, as for a creation of them.
-
-        With `shown_as_semantic` the caller is shown procedural memories as semantic ones: those sent back as they were shown stay so.
+        Raises BadInput, VersionMismatch, and Forbidden or IdTaken as a creation of its memories would.
+        With `shown_as_semantic`, procedural memories sent back as semantic stay procedural.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
@@ -117,7 +112,7 @@ class SessionService:
             [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
         )
         await self._room(scope, body.messages, len(waiting))
-        # Only what the client named: an absent time must not count as given.
+        # An absent time must not count as given.
         named = body.model_fields_set
         change = SessionWrite(
             mode="put",
@@ -167,10 +162,9 @@ class SessionService:
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again.
+        """Append messages, creating the session if needed; known messages are skipped.
 
-        One that has the id of another message of the session gets an id of its own: returned are the messages as they are stored. With
-        `anew` the messages replace the session in one step. Memories of its former messages stay.
+        Return them as stored: a reused id is replaced. With `anew` they replace the session; its memories stay.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -218,10 +212,10 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """A session, or the only one of that id when the caller left out its namespace or user. Raises NotFound."""
+        """Return a session, or the only one of that id if namespace or user is missing. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
-        # What would be left out again is not read.
+        # Read no more than is shown.
         window = None if named is None or last is not None else TokenWindow(named, named)
         ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
         if ref is None:
@@ -243,18 +237,18 @@ class SessionService:
         user_id: str | None = None,
         if_match: str | None = None,
     ) -> SessionAnswer:
-        """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
+        """Merge keys into a session's data (RFC 7396: null removes a key). Raises NotFound, VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
         self._sizes.check_json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
-            # As for reading: the only session of this id, when the caller left out its namespace or user.
+            # As in `get`: the only session of this id.
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
             if len(refs) != 1 or await self._store.merge_data(scope, ref := refs[0], data, if_match) is None:
                 raise NotFound(f"Session {session_id} not found")
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
+        """Delete the session with this identity, or else the only match; a missing one is fine."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref):
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -265,17 +259,17 @@ class SessionService:
     async def list(
         self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> SessionListResponse:
-        """The ids of sessions, oldest first, and how many there are."""
+        """Return a page of session ids, oldest first, and the total."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
-        """A page of sessions as `list` has it, each with its whole identity."""
+        """As `list`, with whole identities."""
         return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
-        """Those of the sessions with exactly these identities that there are, whole; one round trip."""
+        """Return the existing ones of these sessions, whole, in one round trip."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
@@ -288,10 +282,10 @@ class SessionService:
         return state
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """The last messages of a session of which so many were read: answers come with the calls that they answer, or not at all."""
+        """Return the last messages; an answer comes with its calls, or not at all."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
-            # The calls stand before what was read: most of the time a few messages. Answers whose calls were never there are found nowhere.
+            # Calls are usually a few messages back; some never existed.
             read = 2 * read + 10
             more = await self._store.get(scope, state.ref, read)
             messages = messages if more is None else more.messages
@@ -301,7 +295,7 @@ class SessionService:
 
     @staticmethod
     async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
-        """True if messages hold what a prompt of ours showed."""
+        """True if messages repeat what a prompt of ours showed."""
         return await aside(
             lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
@@ -317,16 +311,16 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raises TooMany when there is no room for the memories that these messages, and so many memories, are promoted to."""
+        """Raise TooMany without room for the memories of these messages, and so many others."""
         longterm = self._settings.longterm
         if longterm.enabled and longterm.promote_messages:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
 
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-        """A memory whose id the client left out gets one made of its text and place, so that the same PUT again adds none.
+        """Give a memory without an id one made of its text and place, so that repeating a PUT adds none.
 
-        By the id alone, nobody can find out whether somebody else's session holds a text.
+        The id is keyed: nobody can test whether somebody else's session holds a text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -334,7 +328,6 @@ class SessionService:
         return record.model_copy(update={"id": self._ids.of("own", *parts)})
 
     def _check_session(self, scope: Scope, body: UpdateWorkingMemory) -> bool:
-        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
         timed = self._check_messages(scope, body.messages)
         self._sizes.check_memories(body.memories)
         note_unreadable_dates(record.metadata for record in body.memories)
@@ -344,7 +337,6 @@ class SessionService:
         return timed
 
     def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
-        """Whether all messages say when they were said. Raises BadInput and TooLarge."""
         timed = self._check_times(messages)
         check_annotations(scope, messages)
         self._sizes.check_messages(messages)
@@ -353,7 +345,7 @@ class SessionService:
         return timed
 
     def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
-        """Whether all messages say when they were said. Raises BadInput."""
+        """Return whether all messages have a time. Raises BadInput."""
         rules = self._settings.working
         latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
         timed = True
@@ -433,9 +425,9 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 
 
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
-    """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case.
+    """Return the longest run of last messages that fits the window, at least the last one.
 
-    A call and its answers stay together: they are all in it or all left out.
+    A call and its answers stay together.
     """
     start, left = len(messages), window
     for stored in reversed(messages):
@@ -447,18 +439,18 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 
 def _is_promoted(message: MemoryMessage) -> bool:
-    """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
+    """True if background work processes a message; a call alone has nothing to remember."""
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
-    """The places of messages that hold neither a text nor anything beside it."""
+    """Return the positions of messages without text or anything beside it."""
     blank = [position for position, message in enumerate(messages) if not message.content]
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
 
 def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
-    """A message with what background work has done to it since."""
+    """Return a message with the progress of background work."""
     message = stored.message
     if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:
         message.persisted_at = state.promoted_at
@@ -468,14 +460,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Messages to append. Saying the same twice is no repetition unless an Idempotency-Key says so: ids then follow from that."""
+    """Return messages to append; with an Idempotency-Key, missing ids follow from it."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Memories that a session held as procedural, and that come back as semantic, as what they are."""
+    """Return memories with those procedural again that the session holds as such."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

@@ -1,4 +1,4 @@
-"""A write of a session: what a PUT or an append brings, as arguments of `session_write.lua`."""
+"""The arguments of `session_write.lua` for a PUT or an append."""
 
 from __future__ import annotations
 
@@ -14,28 +14,26 @@ from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.scripts import Arg, compact
 from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
-# Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
+# Dropped messages that a late retry is still recognized by.
 REMEMBERED_IDS = 1000
 
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
+    """A message to write; not to `promote` if it was promoted before or nobody wants it."""
 
     message: MemoryMessage
     tokens: int
     promote: bool = True
 
     def arguments(self) -> list[Arg]:
-        """As the script takes it."""
         message = self.message
         return [message_identity(message), self.tokens, int(self.promote), encode_message(message), encode_beside(message)]
 
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """What only a session that comes from another server brings: its own times, how long it has left (s, None: its whole TTL), and fields
-    of other features."""
+    """Data only an imported session has: its times, the seconds left (None: its TTL), and other features' fields."""
 
     created_at: datetime
     updated_at: datetime
@@ -45,10 +43,9 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
+    """A PUT or an append. Fields that are None are removed by a PUT and kept by an append.
 
-    `waiting` are the places of those memories that are to be promoted. `fed_back`: among the messages are some that a memory prompt
-    made, so those that repeat earlier ones were not said again.
+    `waiting` has positions of memories to promote. `fed_back`: messages repeat what a memory prompt showed.
     """
 
     mode: str
@@ -74,17 +71,16 @@ class SessionWrite:
     extract_tokens: int = 0
     fed_back: bool = False
     most_messages: int = 0
-    """How many messages the session may have then; 0: any number."""
+    """Messages the session may have; 0: any number."""
     distinct_ids: bool = False
-    """Whether messages that have the id of another message of the session get another id, in place."""
+    """Give messages that reuse an id another one, in place."""
     empty: Sequence[int] = ()
-    """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
+    """Positions of empty messages: refused, unless the session has them with something beside the text."""
     anew: bool = False
-    """Whether an append takes the place of the session that is there, and of all pending work on it."""
+    """Let an append replace the session and its pending work."""
 
 
 def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
-    """The arguments of `session_write.lua` that say what is written."""
     identity = ["tn", scope.tenant, "sid", ref.session_id]
     doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
     if ref.namespace is not None:
@@ -108,20 +104,19 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         "cw": change.window,
     }
     stored_fields = [part for name, value in values.items() if value is not None for part in (name, str(value))]
-    # created_at stays as it was when a replacement does not name it.
     removed_fields = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
     ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
     updated_at = None
     if change.moved is not None:
         updated_at = micros(change.moved.updated_at)
         stored_fields += [part for pair in change.moved.fields.items() for part in pair]
-        # The last of two values of a field counts: the session is listed by its own time.
+        # The last value of a field wins: imported sessions are listed by their own time.
         doc += ["c", micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:
             ttl = change.moved.seconds_left
     return {
         "mode": change.mode,
-        # An empty tag is no version that there could be; to the script "" says that none is asked for.
+        # "" would mean no condition to the script.
         "if_match": "-" if change.if_match == "" else change.if_match,
         "ttl": ttl,
         "window": change.window,

@@ -1,4 +1,4 @@
-"""Sessions in Redis: written by one script each, read in one round trip, changed by background work only where nothing moved on."""
+"""Sessions in Redis: written by one script each, read in one round trip, fenced against background work."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from agent_memory.foundation.text.chat_messages import whole_window
 from agent_memory.foundation.text.cleaning.context_blocks import ContextBlocks
 from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 
-# Messages that stay in a journal after they were worked off, as context for those that follow.
+# Processed messages kept in a journal as context.
 JOURNAL_CONTEXT = 10
-# How often a message gets another id: what it got may be in use, too.
+# A new id may be in use, too.
 _OTHER_IDS = 8
 _SHOWN = ("sid", "ns", "us", "ctx", "ag")
-# How many messages before a window are looked at for the calls that its first ones answer.
+# Messages before a window that may hold the calls of its answers.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
 
 
 @dataclass(slots=True)
 class TokenWindow:
-    """Tokens that the newest messages of a session may take, each with an `overhead`; None: the session's own window, else the default."""
+    """Tokens for a session's newest messages, each with an `overhead`; None: its own window or the default."""
 
     tokens: int | None
     default: int
@@ -64,7 +64,7 @@ class TokenWindow:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What of a session waits for background work: `waiting` in order, a few messages `before` them, and its `own` memories by id."""
+    """A session's pending work: `waiting` messages, a few `before` them, and its `own` memories by id."""
 
     tenant: str
     ref: SessionRef
@@ -78,17 +78,17 @@ class Journal:
 
     @property
     def complete(self) -> bool:
-        """Whether `waiting` holds all that was written when it was read."""
+        """True if `waiting` has all messages."""
         return self.start + len(self.waiting) >= self.end
 
     def without(self, blocks: ContextBlocks) -> Journal:
-        """The journal as it is remembered: of its messages what stands outside of these blocks."""
+        """Return the journal with its messages' text outside of these blocks."""
         return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEpoch:
-    """One life of a session, from its making to its deletion; `sid` is its name in keys."""
+    """One life of a session, from creation to deletion."""
 
     sid: str
     epoch: str
@@ -97,24 +97,22 @@ class SessionEpoch:
 
 
 class SessionStore:
-    """All reads and writes of sessions."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: SessionScripts) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
 
     def _sid(self, scope: Scope, ref: SessionRef, *, write: bool = False) -> str:
-        """The name of a session in keys. Raises Forbidden when it is out of the caller's reach."""
+        """Return a session's key name. Raises Forbidden."""
         permit_session(scope, ref, write=write)
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
-        """Replaces a session or appends to it, and marks the work that follows.
+        """Replace or append to a session, and mark its follow-up work.
 
-        The memories that it brings for promotion are checked as a creation of them would be: raises Forbidden for those that are out of
-        reach, IdTaken for those whose id belongs to another owner; both name the field, and nothing is written. What the session holds
-        unchanged already is not written again. Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
+        Memories to promote are checked as in a creation: raises Forbidden or IdTaken with the field, and nothing is
+        written. Memories the session holds unchanged are not written again.
+        Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await aside(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -128,7 +126,7 @@ class SessionStore:
         raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
 
     async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
-        # Of several with one id the last one counts.
+        # The last of several with one id wins.
         promoted = {change.memories[position].id: position for position in change.waiting}
 
         def encode() -> tuple[list[Arg], dict[str, Any]]:
@@ -143,14 +141,13 @@ class SessionStore:
         return await self._scripts.write_session(k, user_waiting, arguments, guard, args, list(promoted.values()), anew=change.anew)
 
     def _guard(self, scope: Scope, ref: SessionRef, agent_id: str | None = None) -> Guard:
-        """What refuses a write to a session whose owner is being erased."""
         return guard_of(self._keys.root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, agent_id)
 
     def _user_waiting(self, tenant: str, user_id: str | None) -> str | None:
         return None if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """What the script must know of the memories that a session holds, and of those that are to be promoted (id -> place)."""
+        """Return the script's arguments for the session's memories and those to promote (id -> position)."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -168,8 +165,10 @@ class SessionStore:
     def queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> Callable[[list[Any]], SessionState | None]:
-        """Puts the read of a session with its last messages (None: all, or what fits into a window) on a pipeline; call the result with
-        the next 3 replies."""
+        """Queue the read of a session with its last messages (None: all, or what fits a window).
+
+        Call the result with the next 3 replies.
+        """
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
         if window is None:
@@ -180,7 +179,7 @@ class SessionStore:
         return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """The session with exactly this identity and its last messages (None: all of them, or those that fit into a window)."""
+        """Return a session and its last messages (None: all, or what fits a window)."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             parse: list[Callable[[list[Any]], SessionState | None]] = []
@@ -191,7 +190,7 @@ class SessionStore:
         return state
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
-        """The sessions with exactly these identities and all their messages, each None where there is none; one round trip."""
+        """Return whole sessions, None where missing; one round trip."""
         parsers: list[Callable[[list[Any]], SessionState | None]] = []
 
         def build(pipe: Pipeline) -> None:
@@ -201,14 +200,14 @@ class SessionStore:
         return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
+        """Queue the read of what a prompt shows of a session; `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
         _queue_window(pipe, k, window, before)
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """What `queue_turns` asked for; None when there is no such session for this caller."""
+        """Return what `queue_turns` read; None if missing or out of reach."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -217,7 +216,7 @@ class SessionStore:
         return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
 
     async def turns(self, scope: Scope, ref: SessionRef, window: TokenWindow) -> SessionTurns | None:
-        """What a prompt shows of the session with exactly this identity."""
+        """Return what a prompt shows of a session."""
         state: SessionTurns | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             state = self.parse_turns(scope, await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
@@ -226,18 +225,17 @@ class SessionStore:
         return state
 
     async def procedural_memories(self, scope: Scope, ref: SessionRef) -> set[str]:
-        """The ids of the session's own memories that are procedural."""
         meta = self._keys.session(self._sid(scope, ref)).meta
         (raw,) = await read(self._client, lambda pipe: pipe.hget(meta, "mems"))
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Up to two sessions of this id whose namespace and user are the given ones, where given."""
+        """Return up to two sessions of this id, also without namespace or user."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """How many sessions match, and a page of them, oldest first, without those of agents out of the caller's reach."""
+        """Return the total and a page of sessions in reach, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -249,11 +247,11 @@ class SessionStore:
         return hits.total, refs
 
     async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
-        """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
+        """Replace `data`; return the new version, None if missing. Raises VersionMismatch."""
         return await self._write_data(scope, ref, data, if_match, merge=False)
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
-        """Merges a patch (RFC 7396: null removes) into `data` in Redis, so that patches at the same time all take effect. As `set_data`."""
+        """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply. As `set_data`."""
         return await self._write_data(scope, ref, patch, if_match, merge=True)
 
     async def _write_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None, *, merge: bool) -> int | None:
@@ -262,27 +260,26 @@ class SessionStore:
         return await self._scripts.write_data(meta, self._guard(scope, ref), if_match, compact(data), merge=merge)
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Forgets a session (or `only_work`) and all pending work on it; what was promoted before stays. True when it was there."""
+        """Delete a session and its pending work (or `only_work`); True if it existed. Promoted memories stay."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
-        """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""
+        """Delete a session if it is still the same life."""
         k = self._keys.session(life.sid)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
 
     def sid(self, scope: Scope, ref: SessionRef) -> str:
-        """The name of a session in keys."""
         return self._keys.sid(scope.tenant, ref)
 
     async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
-        """The sessions of a user with work that waits, also those that have come to their end."""
+        """Return the user's sessions with pending work, also ended ones."""
         key = self._keys.waiting(scope.tenant, user_id)
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def lives(self, scope: Scope, sids: Sequence[str]) -> list[SessionEpoch]:
-        """Those of the sessions that are there, or of which something waits or was set aside."""
+        """Return the sessions that exist or have pending or set-aside work."""
         names = ("tn", "ns", "us", "ep")
 
         def build(pipe: Pipeline) -> None:
@@ -303,10 +300,8 @@ class SessionStore:
                 epochs.append(SessionEpoch(sid, epoch, namespace, user))
         return epochs
 
-    # For background work: sessions by their name in keys.
-
     async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
-        """What waits behind a cursor ("jp": promotion, "je": extraction), at most `limit` messages; None when there is no journal."""
+        """Return up to `limit` messages waiting behind a cursor ("jp": promotion, "je": extraction)."""
         raw, entries, own = await self._scripts.read_journal(self._keys.session(sid), cursor, limit, JOURNAL_CONTEXT)
         if not raw:
             return None
@@ -325,28 +320,25 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """The tenant and the user of what waits of a session, None without a journal."""
+        """Return tenant and user of a journal; None without one."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
-        """After work on a session: when nothing of it waits any more, nothing says so any more.
-
-        With a `batch` that was set aside, that one ends first: it is extracted after all, or nobody wants it.
-        """
+        """Delete the record of pending work if nothing waits; a set-aside `batch` ends first."""
         cursor = None if batch is None else batch.partition(".")[2]
         await self._scripts.settle_session(self._keys.session(sid), self._user_waiting(tenant, user_id), cursor)
 
     async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
-        """Takes the first `count` waiting messages out of extraction's way: they become a dead batch. False when the session moved on.
+        """Set the first `count` waiting messages aside as a dead batch; False if the session changed.
 
-        Without a `reason` it is that of the last try.
+        Without a `reason` that of the last try is used.
         """
         batch = JournalBatch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
         return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """The tenant and the session of a name in keys, with its last messages (None: all of them)."""
+        """Return tenant and session of a key name, with its last messages (None: all)."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -359,12 +351,12 @@ class SessionStore:
         return None if state is None else (meta[b"tn"].decode(), state)
 
     async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
-        """Drops the `count` oldest messages and sets the context that stands for them; False when the session moved on meanwhile."""
+        """Replace the `count` oldest messages by a summary; False if the session changed."""
         k = self._keys.session(sid)
         return await self._scripts.apply_summary(k, fence, count, context, context_tokens, REMEMBERED_IDS)
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Takes messages out of a session for good, with its summary if asked to; False when the session moved on since it was read."""
+        """Remove messages, and the summary if asked to; False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
 
@@ -374,7 +366,7 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """The session of the replies of `queue_read`, if the caller reaches its agent."""
+    """Return the session of `queue_read`'s replies if the caller reaches its agent."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):
@@ -387,7 +379,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raises Forbidden or IdTaken, naming its field, for a memory of the session that its writer could not create."""
+    """Raise Forbidden or IdTaken, with the field, for a memory its writer could not create."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
@@ -395,7 +387,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """The messages with what stands outside of these blocks: what is remembered of them, or told in a summary."""
+    """Return messages with their text outside of these blocks, which is what is remembered."""
     return [_outside(stored, blocks) for stored in messages]
 
 
@@ -407,5 +399,4 @@ def _outside(stored: StoredMessage, blocks: ContextBlocks) -> StoredMessage:
 
 
 def _identity(hit: Hit) -> dict[str, str]:
-    """The session, namespace and user of a document of the session index, by field."""
     return {name.decode(): untag(value.decode()) for name, value in hit.fields.items() if name in (b"s", b"ns", b"u")}

@@ -1,4 +1,4 @@
-"""What a session says of how facts are taken from it: its strategy, checked when it is written."""
+"""Validate a session's extraction strategy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STRATEGY = "long_term_memory_strategy"
 PLACEHOLDERS: Final = frozenset(
     {"message", "context", "current_datetime", "session_id", "namespace", "user_id", "model_name", "topics", "entities"}
 )
-# A placeholder with more than its name: an attribute, an index, a conversion or a format.
+# An attribute, an index, a conversion or a format.
 _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n]{0,200}\}")
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: rules for this session alone, and what single strategies take."""
+    """The `config` of a session's strategy: rules for this session, and options of single strategies."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
@@ -31,7 +31,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raises BadInput that names the field of a configuration with which no facts could be taken."""
+    """Raise BadInput, with the field, for a configuration that cannot work."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)
@@ -46,7 +46,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """The options that are known. Raises BadInput that names the field."""
+    """Return the known options. Raises BadInput with the field."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)
@@ -57,12 +57,11 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
 
 
 def check_zone(name: str | None, field_name: str) -> None:
-    """Raises BadInput, with the name of the field, for a time zone that does not exist."""
     read_zone(name, field_name)
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """The time zone of a name; UTC for none. Raises BadInput as `check_zone`; `where` is the part of the request."""
+    """Return a time zone, UTC for None. Raises BadInput; `where` is the part of the request."""
     try:
         return zone_of(name)
     except ValueError as error:

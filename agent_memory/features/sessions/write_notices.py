@@ -1,4 +1,4 @@
-"""What the caller of a write is told of its messages: roles that nobody knows, and ids that they were not stored under."""
+"""Notices for a caller's messages: unknown roles and changed ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.models import MemoryMessage
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
-    """Tells the caller of roles that no chat API has: what they say counts as a person's words."""
+    """Notify the caller of roles no chat API has: they count as a person."""
     known = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in known:
@@ -20,7 +20,7 @@ def notice_roles(messages: Sequence[MemoryMessage]) -> None:
 
 
 def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
-    """The messages as they were written, some under other ids than they were named by: the answer says so."""
+    """Return the messages as stored, with a notice for each changed id."""
     stored = [new.message for new in written]
     for notice in reuse_notices(named, stored):
         add_notice(notice)

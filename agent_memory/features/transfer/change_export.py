@@ -1,4 +1,4 @@
-"""Changes of memories with the memories named by their ids, and back: names in keys mean nothing in another store."""
+"""Export and restore changes by memory ids: key names are valid in one store only."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 
-# Which words of a change's lines are names of memories.
+# Positions of memory names in a change's lines.
 _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeExport:
-    """A change whose lines name memories by their ids."""
+    """A change whose lines name memories by id."""
 
     change: StoredChange
     namespace: str | None
@@ -37,8 +37,6 @@ class ChangeExport:
 
 
 class ChangeTransfer:
-    """Reads and restores the changes of one user's memories."""
-
     def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, reader: MemoryExportReader, restorer: Restorer) -> None:
         self._client = client
         self._keys = keys
@@ -47,7 +45,7 @@ class ChangeTransfer:
         self._restorer = restorer
 
     async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
-        """All changes of the user's memories up to a time (µs), the oldest first."""
+        """Yield pages of the user's changes up to a time (µs), oldest first."""
         clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
@@ -56,7 +54,7 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        # A proposal to forget is for whoever decides here; elsewhere its ids mean nothing.
+        # A proposal to forget is only for reviewers here.
         present = [
             (change, *row)
             for change, row in zip(loaded, rows, strict=True)
@@ -76,9 +74,9 @@ class ChangeTransfer:
         return exports
 
     async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
-        """Brings a change back. Raises BadInput when it names a memory that is not the user's, or not here.
+        """Restore a change. Raises BadInput unless all memories it names exist and are the user's.
 
-        What a change names, its undoing changes: so every name must be one of a memory that is here and within reach.
+        Undoing a change edits what it names.
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
@@ -110,7 +108,7 @@ class ChangeTransfer:
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
-    """A line with ids in the place of names; None when one of them is not known."""
+    """Return a line with ids for key names; None if one is unknown."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())
     if any(at < len(line) and line[at] not in names for at in positions):
@@ -119,13 +117,13 @@ def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
 
 
 def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
-    """A line with other ids of the memories that it names."""
+    """Return a line with other ids."""
     positions = _NAMES[line[0]]
     return [named(word) if at in positions else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:
-    """A line as an export has it. Raises BadInput for anything else: it becomes part of a script's input."""
+    """Return a valid line of a change, as it becomes script input. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is no line of a change", field="lines")

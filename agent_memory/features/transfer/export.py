@@ -1,4 +1,4 @@
-"""Exports: everything of a user as lines of JSON, read page by page while others write."""
+"""Export everything of a user as JSON lines, page by page while others write."""
 
 from __future__ import annotations
 
@@ -34,35 +34,30 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ExportSources:
-    """What an export reads."""
-
     memories: MemoryExportReader
     changes: ChangeTransfer
     sessions: SessionExportReader
     others: Sequence[Exporter]
-    """What other features export."""
     spec: VectorSpec
 
 
 class ExportService:
-    """Writes users out."""
-
     def __init__(self, sources: ExportSources, exports: ExportStore, *, audits: bool = False) -> None:
         self._from = sources
         self._exports = exports
         self._audits = audits
 
     async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """An export: its operation's id, and its lines in pieces of some kB. Raises Forbidden for a user out of reach.
+        """Return an export's operation id and its lines. Raises Forbidden.
 
-        Whatever was acknowledged before is in it. The last line counts the lines before it: without it the export is not whole.
+        It has everything acknowledged before. Only an export with a last line that counts the others is complete.
         """
         namespace, _ = list_place_of(scope, namespace, user_id)
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
     async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """As `begin`, of an agent. Raises Forbidden for one out of reach, and for callers who are limited to users."""
+        """As `begin`, for an agent. Raises Forbidden, also for callers limited to users."""
         namespace = whole_agent(scope, namespace, agent_id)
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, None, None, agent_id), operation_id)
@@ -85,7 +80,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
+        """Audit how much was exported; the request's own event has the caller."""
         if self._audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -99,8 +94,7 @@ class ExportService:
             log.warning("cannot note that an export failed: %s", error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
-        """All lines. Memories come before sessions, which is the order for bringing them in, and those that were made of a session's
-        messages meanwhile once more after them."""
+        """Yield all lines: memories before sessions, as imports need them; memories changed meanwhile come again."""
         sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
         yield [self._header(erasure, operation_id)]
@@ -108,7 +102,7 @@ class ExportService:
             async for lines in self._agent_pages(scope, erasure, erasure.agent_id, began):
                 yield lines
             return
-        # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
+        # Rules come first: they decide how later messages are extracted.
         for exporter in sources.others:
             yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
         async for memories in sources.memories.pages(scope, erasure, began):
@@ -121,7 +115,7 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """All lines of an agent: what bears its name, and its sessions with the memories of these. Changes stay with their users."""
+        """Yield all lines of an agent and its sessions; changes stay with their users."""
         sources = self._from
         for exporter in sources.others:
             if isinstance(exporter, AgentExporter):
@@ -167,7 +161,6 @@ def _version(version: Version) -> dict[str, Any]:
 
 
 def memory_line(memory: MemoryExport) -> Line:
-    """A memory with all that is known of it."""
     line: dict[str, Any] = {"kind": "memory", "id": memory.id, "state": memory.state}
     if memory.now is not None:
         line["now"] = _version(memory.now)
@@ -180,7 +173,6 @@ def memory_line(memory: MemoryExport) -> Line:
 
 
 def change_line(export: ChangeExport) -> Line:
-    """A change, with the ids of the memories that it names."""
     change = export.change
     line: dict[str, Any] = {"kind": "change", "id": change.id, "what": change.kind.value, "state": change.state, "batch": change.batch}
     line |= {"at": iso(change.at), "origin": change.origin, "namespace": export.namespace, "memories": list(export.memories)}
@@ -188,7 +180,6 @@ def change_line(export: ChangeExport) -> Line:
 
 
 def session_line(session: SessionExport) -> Line:
-    """A session, or what waits of one that is gone."""
     line: dict[str, Any] = {
         "kind": "waiting" if session.gone else "session",
         "session_id": session.ref.session_id,

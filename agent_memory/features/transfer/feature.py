@@ -23,7 +23,6 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 
 
 def open_transfer(foundation: Foundation, services: Services) -> None:
-    """Opens export and import; the parts of other features are those that they have announced."""
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
     sessions = services[SessionStore]
     receipts = ExportStore(client, keys)

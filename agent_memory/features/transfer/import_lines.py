@@ -1,4 +1,4 @@
-"""The lines of an export as they may come from anybody: their shape is checked, and what belongs to whom is not believed (pure)."""
+"""Validate the lines of an export from anybody, and assign them to the caller's owner (pure)."""
 
 from __future__ import annotations
 
@@ -57,8 +57,6 @@ _A_DAY = 24 * 3600 * 1_000_000
 
 
 class HeaderLine(BaseModel):
-    """The first line."""
-
     kind: Literal["header"]
     format: str
     version: int
@@ -70,8 +68,6 @@ class HeaderLine(BaseModel):
 
 
 class VersionLine(BaseModel):
-    """A version of a memory."""
-
     record: MemoryRecord
     marks: dict[str, str]
     place: str | None = None
@@ -80,8 +76,6 @@ class VersionLine(BaseModel):
 
 
 class MemoryLine(BaseModel):
-    """A memory with all that is known of it."""
-
     id: Identifier
     state: State
     now: VersionLine | None = None
@@ -91,8 +85,6 @@ class MemoryLine(BaseModel):
 
 
 class ChangeLine(BaseModel):
-    """A change, with the ids of the memories that it names."""
-
     id: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{10,40}$")]
     what: ChangeKind
     state: Literal["applied", "proposed", "undone", "rejected"]
@@ -106,10 +98,7 @@ class ChangeLine(BaseModel):
 
 
 class MessageLine(BaseModel):
-    """A message of a session, and what background work has done to it.
-
-    `chat` is the message as it was sent, where that is more than text.
-    """
+    """A message and what background work did to it; `chat` is the original message if it is more than text."""
 
     role: Role
     content: FreeText
@@ -130,7 +119,6 @@ class MessageLine(BaseModel):
         return self
 
     def message(self) -> MemoryMessage:
-        """The message as a session holds it."""
         values: dict[str, Any] = {"role": self.role, "content": self.content, "id": self.id, "created_at": self.created_at}
         values |= {"persisted_at": self.persisted_at, "discrete_memory_extracted": "t" if self.extracted else "f"}
         message = MemoryMessage.model_validate(values, context=ANSWER)
@@ -138,7 +126,7 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or what waits of one that is gone. Parts of other features are further fields."""
+    """A session, or waiting work of an ended one; parts of other features are extra fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -162,13 +150,11 @@ class SessionLine(BaseModel):
 
 
 class EndLine(BaseModel):
-    """The last line."""
-
     lines: int
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """A line's object. Raises BadInput."""
+    """Return a line's object. Raises BadInput."""
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError:
@@ -179,7 +165,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """The header. Raises BadInput for a file of another format or of a newer version."""
+    """Return the header. Raises BadInput for another format or a newer version."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is no export of a user: its format is not {EXPORT_FORMAT}", field="format")
@@ -189,9 +175,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Where the caller puts what the lines say: whose it becomes is always the caller's word, the namespace where one is given.
+    """Assigns lines to the caller's user, or agent, and namespace, whatever they say.
 
-    An import is a user's, or an agent's: then what names an agent becomes this one's, and users stay who they are.
+    In an agent's import, users stay as they are.
     """
 
     def __init__(
@@ -218,27 +204,22 @@ class ImportPlacement:
         self._ids = ImportedIds(ids, *owners, header.namespace, namespace, of_agent=agent_id is not None)
 
     def id(self, name: str) -> str:
-        """The id of what had the id `name` there."""
         return self._ids.id_here(name)
 
     def user(self, user_id: str | None) -> str | None:
-        """The user for what was `user_id`'s."""
         return self.user_id if self.agent_id is None else user_id
 
     def agent(self, agent_id: str | None) -> str | None:
-        """The agent for what was `agent_id`'s."""
         return agent_id if self.agent_id is None or agent_id is None else self.agent_id
 
     def namespace(self, name: str | None) -> str | None:
-        """The namespace for what was in the namespace `name`."""
         return self._namespace or name
 
     def moved(self, namespace: str | None) -> bool:
-        """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
+        """True if the data of `namespace` is a copy or changes its owner or namespace."""
         return self._ids.are_new or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
-        """A record at its place."""
         moved = self._is_moved(exported)
         owner: dict[str, Any] = {"user_id": self.user(exported.user_id), "namespace": self.namespace(exported.namespace)}
         if self.agent_id is not None and exported.agent_id is not None:
@@ -257,7 +238,7 @@ class ImportPlacement:
         return not owned or self.moved(exported.namespace)
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
-        """A memory. Raises BadInput."""
+        """Return a valid memory. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
             raise BadInput(f"does not go with the state {entry.state}", field="now")
@@ -267,7 +248,7 @@ class ImportPlacement:
         if len(set(names)) < len(names):
             raise BadInput("must each have a name (n) of their own", field="versions")
         digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
-        # What must be looked at first is not to be found, whatever the line says.
+        # A quarantined memory must not be found, whatever the line says.
         state = "over" if now is not None and now.record.quarantine is not None else entry.state
         return MemoryExport(state, now, versions, digests, [self._ids.renamed_piece(piece) for piece in entry.evidence])
 
@@ -298,7 +279,7 @@ class ImportPlacement:
         return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
-        """A change. Raises BadInput."""
+        """Return a valid change. Raises BadInput."""
         entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
         if entry.proposal is not None:
@@ -314,7 +295,6 @@ class ImportPlacement:
                 proposal["former"] = former
         names = ("actor", "reason", "strategy", "model", "prompt_version")
         origin = {name: entry.origin.get(name) for name in names}
-        # As a change is shown: who did it is always said.
         origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
         name, batch = self.id(entry.id), self.id(entry.batch)
         change = StoredChange(name, entry.what, entry.state, batch, entry.at, origin, [], proposal)
@@ -327,7 +307,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _plain(terms: str | None) -> bool:
-    """Whether these can be terms of `agent_memory.foundation.text.terms`."""
+    """True if these can be terms of `foundation.text.terms`."""
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 
@@ -339,6 +319,6 @@ def _finite_number(position: str | None) -> str | None:
 
 
 def times_of(line: SessionLine, otherwise: datetime) -> tuple[datetime, datetime]:
-    """When a session was made and changed."""
+    """Return when a session was created and changed."""
     created = line.created_at or otherwise
     return created, line.updated_at or created

@@ -1,7 +1,6 @@
-"""The ids that imported memories, changes and batches get.
+"""Map ids of imported memories, changes and batches.
 
-What is exported of one user or namespace and put to another is a copy: they get ids of their own, always the same ones, by which the
-lines of the copy name each other. Sessions and messages keep theirs, which are their user's alone.
+An import to another user or namespace is a copy with new ids, always the same ones. Sessions and messages keep theirs.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ Piece = TypeVar("Piece", bound=Evidence)
 
 
 class ImportedIds:
-    """Those of an export of `exported_owner` that becomes `owner`'s, in `namespace` where one is given: users, or agents."""
-
     def __init__(
         self,
         ids: KeyedIds,
@@ -33,11 +30,10 @@ class ImportedIds:
         """Whether what comes is a copy."""
 
     def id_here(self, name: str) -> str:
-        """The id of what had the id `name` there."""
         return self._ids.of(*self._parts, name) if self.are_new else name
 
     def renamed(self, record: MemoryRecord) -> MemoryRecord:
-        """A record under its id here, which names others by theirs."""
+        """Return a record with mapped ids."""
         if not self.are_new:
             return record
         named: dict[str, Any] = {"id": self.id_here(record.id)}
@@ -50,5 +46,4 @@ class ImportedIds:
         return record.model_copy(update=named)
 
     def renamed_piece(self, piece: Piece) -> Piece:
-        """A piece of evidence, which names the memory that it comes from by its id here."""
         return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id_here(piece.memory_id)})

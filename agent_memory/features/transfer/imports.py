@@ -1,4 +1,4 @@
-"""Imports: the lines of an export become a user's data again, each as it was. Done twice, the second time changes nothing."""
+"""Import the lines of an export; importing twice changes nothing more."""
 
 from __future__ import annotations
 
@@ -62,8 +62,6 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class ImportTargets:
-    """Where lines go."""
-
     restorer: Restorer
     decisions: MemoryCommits
     memories: MemoryStore
@@ -71,9 +69,7 @@ class ImportTargets:
     changes: ChangeTransfer
     sessions: SessionStore
     others: Sequence[Exporter]
-    """What other features export."""
     parts: Sequence[SessionPart]
-    """What other features keep in sessions."""
     counter: TokenCounter
     ids: KeyedIds
     erasures: ErasureGuard
@@ -81,8 +77,6 @@ class ImportTargets:
 
 @dataclass(slots=True)
 class _Run:
-    """One request: who asks, where things go, what was found."""
-
     scope: Scope
     placing: ImportPlacement
     source: str
@@ -91,8 +85,6 @@ class _Run:
 
 
 class ImportService:
-    """Brings users in."""
-
     def __init__(self, settings: Settings, targets: ImportTargets, limit: MemoryLimit, *, extracts: bool) -> None:
         self._settings = settings
         self._limit = limit
@@ -103,11 +95,10 @@ class ImportService:
     async def run(
         self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """Brings in some lines of an export, of which the first is its header; what cannot be taken is reported by line number.
+        """Import lines of an export, the first being its header; report invalid lines by number.
 
-        Everything becomes `user_id`'s, within the caller's reach, whatever the lines say; with a namespace all of it goes there.
-        `first_line` is the number of the line after the header, where the rest of a file is sent later; `source` names where it comes
-        from. Raises BadInput for no export.
+        Everything becomes `user_id`'s and, if given, goes to `namespace`. `first_line` is the number of the line after
+        the header, in later parts of a file. Raises BadInput if it is no export.
         """
         writing(scope)
         namespace, _ = list_place_of(scope, namespace, user_id)
@@ -116,7 +107,7 @@ class ImportService:
     async def run_agent(
         self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """As `run`, of an agent's export: what names an agent becomes this one's, and what is a user's stays that user's."""
+        """As `run`, for an agent's export: what names an agent becomes this one's; users stay as they are."""
         writing(scope)
         return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
 
@@ -149,7 +140,7 @@ class ImportService:
         clean = redact if self._settings.longterm.redact_secrets else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
-            # Who may approve may bring in what was approved; what was put aside there is put aside here.
+            # Administrators may import approved memories; quarantined ones stay so.
             judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
             return judged if record.quarantine is None else record
 
@@ -186,7 +177,7 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Who reads lines of a kind; an agent has only some kinds."""
+        """Return the reader of a kind of lines; agents have only some kinds."""
         exporter = self._others.get(kind)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -204,8 +195,6 @@ class ImportService:
         if len(report.problems) < _LISTED:
             words = [word[:200] if isinstance(word, str) else None for word in (kind, name)]
             report.problems.append(ImportProblem(line=number, kind=words[0], id=words[1], reason=reason[:500]))
-
-    # ---------------------------------------------------------------------------------------------------------- memories
 
     async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
         versions = [*memory.versions, *([memory.now] if memory.now else [])]
@@ -229,7 +218,7 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
+        """Merge a repeat as evidence; a contradiction, or another day's event, is stored beside it."""
         scope = run.scope
         other = (await self._to.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
@@ -241,8 +230,6 @@ class ImportService:
             await self._to.restorer.fold(scope, memory, other, run.source)
             return "same"
         return (await self._to.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
-
-    # ---------------------------------------------------------------------------------------------------------- sessions
 
     async def _session(self, run: _Run, line: SessionLine) -> str:
         check_strategy(line.strategy)
@@ -271,7 +258,7 @@ class ImportService:
             waiting=waiting,
             strategy=line.strategy,
             agent_id=agent_id,
-            # Of a session that is gone only its work is wanted, which outlives it.
+            # An ended session is stored only for its waiting work, which outlives it.
             ttl_seconds=1 if gone else line.ttl_seconds,
             client_tokens=line.tokens,
             created_at=created,
@@ -302,13 +289,11 @@ class ImportService:
         return "new"
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
-        """Orders what other features' parts of the session waited for."""
         for part in self._to.parts:
             if (line.model_extra or {}).get(part.part) is not None:
                 await part.resume_part(run.scope, ref)
 
     def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
-        """The session's fields of other features."""
         given, fields = line.model_extra or {}, dict[str, str]()
         for part in self._to.parts:
             if given.get(part.part) is not None:
@@ -316,8 +301,10 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Which messages background work must look at. One that is a memory already is looked at again, for its facts, only while that
-        memory says what the message says: promoting it changes nothing then."""
+        """Return which messages background work must process.
+
+        A promoted one is processed again for its facts only while its memory has the message's text.
+        """
         longterm = self._settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self._extracts)):
             return [False] * len(line.messages)

@@ -1,4 +1,4 @@
-"""Everything that is known of a memory, read as a whole: its current state, its versions, its evidence and its other names. For exports."""
+"""Read memories whole for exports: state, versions, evidence and aliases."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 State = Literal["current", "over", "gone"]
-"""What default reads find, what is no longer true, and what only has former versions."""
+"""Found by default reads; ended; or with former versions only."""
 
 MARKS = ("n", "h", "ra", "ro", "of", "rt", "ed", "ls", "ts")
-"""What the server notes with a version: its name (µs), the digest of what was given, when it was recorded (and first), what an undo
-made it of, when it was retired, when somebody gave it other words, when it was last said, and how often."""
+"""Server fields of a version: n name (µs), h digest, ra/ro recorded (first), of restored from, rt retired,
+
+ed edited, ls last said, ts times said.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a memory. `position` is that of a message among its session's, `vector` as it is stored."""
+    """A version of a memory. `position` is that of a message in its session, `vector` as stored."""
 
     record: MemoryRecord
     marks: Mapping[str, str]
@@ -44,7 +46,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory as a whole. `aliases` are its other ids, each with the digest of what was given under it."""
+    """A whole memory. `aliases` are ids with the digest of what was given under each."""
 
     state: State
     now: Version | None
@@ -54,19 +56,16 @@ class MemoryExport:
 
     @property
     def id(self) -> str:
-        """The memory's id."""
         return self.any.id
 
     @property
     def any(self) -> MemoryRecord:
-        """The current record, or of a memory that is gone the last one."""
+        """The current record, or the last one of a memory that is gone."""
         return (self.now or self.versions[-1]).record
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredParts:
-    """What stands in Redis of a memory: its row, current or `over` (empty when it has only former versions), and what is beside it."""
-
     state: State
     row: dict[bytes, bytes]
     vector: bytes | None
@@ -76,8 +75,6 @@ class _StoredParts:
 
 
 class MemoryExportReader:
-    """Reads the memories of a user as a whole."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
@@ -86,15 +83,14 @@ class MemoryExportReader:
         self._history = history_index_name(keys, spec)
 
     async def now(self) -> int:
-        """Redis' time in µs: the clock of all versions."""
+        """Return Redis' time in µs, the clock of all versions."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
     async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
-        """All memories of a user that stood at `began` (µs), in whatever state, page by page; what changes meanwhile may come twice.
+        """Yield pages of a user's memories at `began` (µs), in any state; changed ones may come twice.
 
-        Memories move from the current ones to the history, so these are walked in that order. One that an undo brings back in between
-        has its former versions there.
+        Memories move from current to history, so they are read in that order.
         """
         clause = filters.where(scope, selection_of(erasure))
         async for names in walk(self._client, self._words, clause, "c"):
@@ -109,13 +105,13 @@ class MemoryExportReader:
             yield list(leads.values())
 
     async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
-        """Those that became current or changed from `since` (µs) until now."""
+        """Yield memories that became current or changed since a time (µs)."""
         until = await self.now()
         async for names in walk(self._client, self._words, filters.where(scope, selection_of(erasure)), "n", low=since, high=until):
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """These memories as a whole by name, of what is the user's and within reach."""
+        """Return whole memories by mid that the order covers and the caller reaches."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -138,7 +134,6 @@ class MemoryExportReader:
         return exports
 
     async def _stored(self, mids: Sequence[str]) -> dict[str, _StoredParts]:
-        """What stands in Redis of memories under their own names, by these; one round trip."""
         k = self._keys
 
         def build(pipe: Pipe) -> None:
@@ -164,7 +159,7 @@ class MemoryExportReader:
     async def _named_in_ledgers(
         self, memories: Mapping[str, _StoredParts]
     ) -> tuple[list[tuple[str, dict[bytes, bytes]]], list[tuple[str, str, bytes | None]]]:
-        """The rows of former versions, each with its memory; and of other names the memory, the name and what stands there."""
+        """Return rows of former versions by memory, and (memory, alias, raw value) of aliases."""
         versions = [(mid, member) for mid, memory in memories.items() for member in memory.ledger if member.isdigit()]
         others = [(mid, member[1:]) for mid, memory in memories.items() for member in memory.ledger if member.startswith("a")]
 
@@ -179,7 +174,6 @@ class MemoryExportReader:
         return rows, [(mid, other, raw) for (mid, other), raw in zip(others, replies[len(versions) :], strict=True)]
 
     def _current_versions(self, scope: Scope, erasure: Erasure, memories: Mapping[str, _StoredParts]) -> dict[str, tuple[State, Version]]:
-        """The versions that are current, or whose time is over, by name."""
         current: dict[str, tuple[State, Version]] = {}
         for mid, memory in memories.items():
             version = self._version(scope, erasure, memory.row, memory.vector)
@@ -195,7 +189,6 @@ class MemoryExportReader:
         latest: Mapping[str, Version],
         aliases: Sequence[tuple[str, str, bytes | None]],
     ) -> dict[str, list[tuple[str, str]]]:
-        """The other ids of memories as far as they are known, each with the digest of what was given under it."""
         ids = await self.ids(scope, [other for _, other, _ in aliases])
         names: dict[str, list[tuple[str, str]]] = {}
         for mid, other, raw in aliases:
@@ -206,7 +199,6 @@ class MemoryExportReader:
         return names
 
     async def _add_positions(self, scope: Scope, current: dict[str, tuple[State, Version]]) -> None:
-        """Adds the positions of messages among those of their session."""
         orders = {mid: order_of(self._keys, scope.tenant, version.record) for mid, (_, version) in current.items()}
         ordered = [(mid, order) for mid, order in orders.items() if order is not None]
         if not ordered:
@@ -229,7 +221,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """The ids of memories by their names, as far as a record of them is left: current, over or a former version."""
+        """Return ids by mid, as far as any record is left."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -260,7 +252,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """The id of another name of a memory, if a piece of evidence that came under it says so."""
+    """Return the id of an alias if a piece of evidence names it."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):
@@ -270,7 +262,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """Whether a document of the history stands for its memory, so that each comes once unless it changed meanwhile."""
+    """True if a history document represents its memory, so that each memory comes once unless changed meanwhile."""
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began
     if memory.now is not None and int(memory.now.marks["n"]) <= began:
@@ -280,7 +272,6 @@ def _leads(memory: MemoryExport, version: str, began: int) -> bool:
 
 
 def flat_version(version: Version, *, vector: Any) -> dict[str, Any]:
-    """A version as a line of an export says it; `vector` as it is to be written there."""
     line: dict[str, Any] = {"record": version.record.model_dump(mode="json"), "marks": dict(version.marks)}
     optional = {"place": version.position, "terms": version.terms, "vector": vector}
     return line | {name: value for name, value in optional.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Receipts of exports: what was written out, without whose it was. For the operation that an export is."""
+"""Receipts of exports, without their owner, for the export's operation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ _PREFIX = f"{OperationKind.EXPORT}-"
 
 
 class ExportStore:
-    """Writes and reads receipts."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def begin(self, scope: Scope) -> str:
-        """A new export; returns its operation's id."""
+        """Start an export; return its operation's id."""
         operation_id = f"{_PREFIX}{ULID()}"
         await self.note(scope, operation_id, OperationState.RUNNING, {})
         return operation_id
@@ -33,13 +31,12 @@ class ExportStore:
     async def note(
         self, scope: Scope, operation_id: str, state: OperationState, counts: Mapping[str, int], reason: str | None = None
     ) -> None:
-        """How far an export is, or how it ended."""
         body = {"tn": scope.tenant, "state": state.value, "counts": dict(counts), "why": reason}
         with redis_errors():
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """The operation of an id, None when it is no export of the caller's tenant. It names nobody: only its asker knows the id."""
+        """Return the operation of an export; None if it is no export of the caller's tenant."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

@@ -1,4 +1,4 @@
-"""Writing what an export says of memories and their changes, as it was there: ids, dates, versions, evidence, other names, vectors."""
+"""Restore exported memories and changes as they were: ids, dates, versions, evidence, aliases, vectors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import unit_terms
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
-# Vectors of another length are none of a model's.
+# The most a vector's length may differ from 1.
 _LENGTH = 0.05
 
 
 class Restorer:
-    """Writes memories and changes back."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
         self._scripts = scripts
         self._keys = keys
@@ -39,15 +37,13 @@ class Restorer:
         self._changes = Script(client, "transfer/change_restore", fsync=fsync)
 
     def mid(self, scope: Scope, memory_id: str) -> str:
-        """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
     async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
-        """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
-        has the words of a memory that is here. Raises Forbidden for what is out of reach.
+        """Restore memories: "new", "same", "other" or "slot", and with `dedupe` "twin <mid>".
 
-        Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
-        by a worker. `source` is noted with each: see `privacy/lineage.py`.
+        What exists stays. Messages in a statement's words become its evidence. Raises Forbidden.
+        Vectors must be of this store's model; a worker embeds the others. `source` is noted for purges.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
@@ -67,7 +63,6 @@ class Restorer:
         return states
 
     async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
-        """The states of `memory_restore.lua`."""
         if not memories:
             return []
         values: list[Arg] = []
@@ -85,10 +80,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
-
-        Done twice, the second time changes nothing.
-        """
+        """Merge a memory into an equal one as evidence and aliases, with its history; idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
@@ -162,7 +154,7 @@ class Restorer:
     async def restore_change(
         self, scope: Scope, owner: tuple[str | None, str], change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
     ) -> Literal["new", "same", "other"]:
-        """Brings a change of an owner (namespace, user) back, which names versions that are here. `fields` begin with the tenant's."""
+        """Restore a change of an owner (namespace, user) whose versions exist. `fields` begin with the tenant."""
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
         reply = await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), guard=guard, fields=fields)
@@ -170,7 +162,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """A vector of an export as this store keeps it; None when it is another model's, or none that a model makes."""
+        """Return an exported vector as this store keeps it; None if it is invalid or of another model."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

@@ -1,4 +1,4 @@
-"""All that is kept of a user or an agent, to take away and to bring in again. Erasing is in `privacy/routes.py`."""
+"""Export and import users and agents. Erasing is in `privacy/routes.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _SENT = {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": _L
 
 
 async def lines_of(request: Request) -> RawBody:
-    """The body, which is lines of JSON."""
     return RawBody(await read_body(request.scope, request.receive, MEDIA_TYPE))
 
 

@@ -1,4 +1,4 @@
-"""Everything of a session, read as a whole, and what waits of sessions that are gone. For exports."""
+"""Read sessions whole for exports, and waiting work of ended sessions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ _JOURNAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SessionExport:
-    """A session. `promoted` and `extracted` say up to which message that is done; `seconds_left` is None when it has no end.
-
-    One that is `gone` has left messages and memories that wait for background work.
-    """
+    """A session. `promoted` and `extracted` are the last processed messages; `seconds_left` None: no expiry."""
 
     ref: SessionRef
     messages: Sequence[StoredMessage]
@@ -41,17 +38,14 @@ class SessionExport:
     state: SessionState | None = None
     seconds_left: int | None = None
     parts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What other features keep in it, by the names of their parts."""
+    """Data of other features by part name."""
 
     @property
     def gone(self) -> bool:
-        """Whether only its work is left."""
         return self.state is None
 
 
 class SessionExportReader:
-    """Reads the sessions of one user, or of one agent."""
-
     def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, agents: AgentSessions, parts: Sequence[SessionPart]) -> None:
         self._client = client
         self._keys = keys
@@ -60,7 +54,7 @@ class SessionExportReader:
         self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
-        """All sessions, the oldest first, and then what waits of those that are gone."""
+        """Yield all sessions, oldest first, then waiting work of ended ones."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
@@ -72,7 +66,7 @@ class SessionExportReader:
                 yield [session]
 
     async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
-        """All sessions of an agent, the oldest first."""
+        """Yield all sessions of an agent, oldest first."""
         async for refs in self._agents.pages(scope, namespace, agent_id):
             for start in range(0, len(refs), _SESSIONS):
                 sids = [self._sessions.sid(scope, ref) for ref in refs[start : start + _SESSIONS]]
@@ -109,7 +103,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """What waits of a session that is gone; None while it is there: then it was read with it."""
+        """Return waiting work of an ended session; None while the session exists."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

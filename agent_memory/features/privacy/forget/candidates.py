@@ -1,4 +1,4 @@
-"""The memories that a subject could mean: found by words and by vector, in all versions, with all that is kept of them."""
+"""Find memories a subject could mean, by words and vector, in all versions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ from agent_memory.foundation.text.stemming.foreign import is_in_other_script
 from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import MemoryType, MemoryTypeEnum
 
-# Of each index. Whoever has more that has all the words is asked again by `ForgetService`, until nothing is found.
+# Per index; `ForgetService` asks again until nothing more is found.
 _BY_WORDS = 1000
 _BY_VECTOR = 20
-# From this cosine on a memory is listed; it never goes for it: docs/memory/forgetting.md says how it was measured.
+# A similar memory is listed but never removed for it: docs/memory/forgetting.md has the measurements.
 NEAR = 0.55
 _SECONDS = 2.0
 
 
 class CandidateFinder:
-    """Looks for memories."""
-
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """`latin_only`: the embedder knows no text in other scripts, whose vectors say nothing."""
+        """`latin_only`: the embedder does not know other scripts, so their vectors are not used."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -39,7 +37,7 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], set[str]]:
-        """Memories that have a word of a text, or are near it by vector, in any version; and which (mids) are near."""
+        """Return memories whose versions share a word or are similar, and the mids of similar ones."""
         clause = filters.where(scope, selection)
         terms = query_terms(text)
         vector = None if self._latin_only and is_in_other_script(text) else await self._vector(scope, text)
@@ -57,7 +55,7 @@ class CandidateFinder:
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """None when no model answers: then words alone decide."""
+        """Return None without a model: words alone decide then."""
         try:
             return (await self._budget.metered_embedder(scope.tenant).embed([text], role="query", timeout=_SECONDS))[0]
         except (ModelUnavailable, TooMany):
@@ -65,7 +63,6 @@ class CandidateFinder:
 
 
 def facts_of(namespace: str | None, user_id: str | None) -> Selection:
-    """The facts of a user, without messages."""
     owner = Selection.of(namespace, user_id)
     return Selection(user_id=owner.user_id, namespace=owner.namespace, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
 

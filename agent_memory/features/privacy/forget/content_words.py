@@ -1,4 +1,4 @@
-"""The words of content of what is to be forgotten and of what was said, and which of them are forms of one word (pure)."""
+"""Extract the content words of texts, and match forms of one word (pure)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from agent_memory.foundation.text.terms import STOP_WORDS, stems, words
 IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
-"""Characters of a text that are looked at."""
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
-# A longer word has no forms but itself: its beginnings would take memory by the square of its length.
+# Prefixes of longer words would cost memory quadratic in their length.
 _MOST_WORD = 64
-# Sentences are compared with many subjects; of whole texts a few at a time, since each takes up to 100 KB.
+# Sentences meet many subjects; whole texts take up to 100 KB each, so few are cached.
 _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
 
 
@@ -26,7 +25,7 @@ def _content(text: str) -> tuple[str, ...]:
     for word in words(text):
         if IDEOGRAPH.search(word):
             signs = [sign for sign in word if sign not in FUNCTION_SIGNS]
-            # Beside other signs of Japanese, hiragana are its grammar.
+            # Beside other characters, hiragana are Japanese grammar.
             kept += [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
         elif word not in STOP_WORDS and word not in FUNCTION_WORDS:
             kept += (stems(word) or [word]) if word.isascii() else [word]
@@ -35,9 +34,9 @@ def _content(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def forms(word: str) -> frozenset[str]:
-    """Return the beginnings of a stem that forms of the same word share: two stems are forms of one word when they share any.
+    """Return prefixes of a stem; two stems are forms of one word if they share one.
 
-    "allerg" and "allergi" share their first five characters and 70 % of the longer one. Words with digits have no other forms.
+    "allerg" and "allergi" share five characters and 70 % of the longer one. Words with digits have no other forms.
     """
     if len(word) > _MOST_WORD or any(sign.isdigit() for sign in word):
         return frozenset((word,))
@@ -60,22 +59,21 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """The words of content of a text in order, as stems where there are any; scripts without blanks by their characters."""
+    """Return the content words of a text in order, as stems; scripts without spaces by character."""
     return _reading(text)[0]
 
 
 def content_forms(text: str) -> frozenset[str]:
-    """Return the forms of all words of content of a text."""
     return _reading(text)[1]
 
 
 def is_same_word(one: str, other: str) -> bool:
-    """Whether two stems are forms of one word: "allerg" and "allergi"."""
+    """True if two stems are forms of one word: "allerg" and "allergi"."""
     return one == other or not forms(one).isdisjoint(forms(other))
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
-    """The share (0..1) of some words that a text has in any form; 0 without words."""
+    """Return the share (0..1) of words that a text has in any form; 0 without words."""
     if not terms:
         return 0.0
     have = content_forms(text)

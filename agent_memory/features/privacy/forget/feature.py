@@ -21,7 +21,6 @@ from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 
 
 def open_forget(foundation: Foundation, services: Services) -> None:
-    """Opens forgetting by request."""
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     sessions, lineage = services[SessionStore], services[LineageStore]
     store = ForgetStore(

@@ -1,8 +1,8 @@
-"""What somebody means who asks to forget something: the statements of a text that say it, and the text without them (pure).
+"""Match statements of a text against a subject to forget, and remove them (pure).
 
-A *subject* is what is to be forgotten, in the words of who asks: a statement ("I am allergic to peanuts"), a thing ("my address"), or all
-that was said about something ("about Anna"). A statement of a memory is meant when it has every word of content of the subject, in any
-form, and speaks of the same person or thing: "my address" is not an e-mail address, and not Anna's. What has less of it is only possible.
+A *subject* is a statement ("I am allergic to peanuts"), a thing ("my address") or a topic ("about Anna").
+A statement matches if it has every content word of the subject in any form and is about the same person or thing:
+"my address" is neither an e-mail address nor Anna's. Fewer words are only a possible match.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from agent_memory.foundation.text.languages.questions import without_interrogati
 from agent_memory.foundation.text.terms import STOP_WORDS, carries_information, fold, words
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’')\]]?\s+|(?<=[。！？؟।])|\n+")
-# A title or an abbreviation ends no sentence.
 _SHORT = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|sr|sra|hr|fr|no|nr|vs|e\.g|i\.e|z\.b)\.)$", re.IGNORECASE)
-# Where a clause begins that stands by itself: it has its own subject.
+# The beginning of a clause with its own subject.
 _CLAUSE = re.compile(
     r"(?:[,;]\s*+|(?<!\s)\s++)(?:and|but|und|aber|y|pero|et|mais|e|ma)\s++(?=(?:i|i'm|i’m|i've|my|we|our|ich|mein\w*|wir|yo|mi|mis|je|j'\w+|mon|ma|mes|io)\b)"
     r"|(?<!\s)\s*+[;；]\s*+|，",
@@ -50,24 +49,23 @@ _VERBS = re.compile(
     r"\b(?:am|is|are|was|were|be|have|has|had|bin|bist|ist|sind|war|habe|hat|soy|es|tengo|suis|est|ai)\b|['’]m\b|是|有|对|在", re.IGNORECASE
 )
 _PRONOUN = re.compile(r"^(?:i|we|he|she|they|you|ich|wir|er|sie|yo|je|j['’]|io|我)\b", re.IGNORECASE)
-# Signs from who says something to what is said, where words have no blanks: "我对花生", "私はピーナッツ".
+# Characters between the speaker and the content, without spaces: "我对花生", "私はピーナッツ".
 _NEAR_SIGNS = 3
 
 
 class Fit(IntEnum):
-    """How a statement fits a subject."""
+    """How a statement matches a subject."""
 
     NO = 0
     POSSIBLE = 1
-    """It has some of the words, or all of them and speaks of something else."""
+    """It has some of the words, or all of them about something else."""
     MEANT = 2
     SAME = 3
-    """It says this and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is to be forgotten. `about`: everything that mentions it; `statement`: it says something, else it names a thing."""
+    """What to forget. `about`: all that mentions it; `statement`: it makes a statement, else it names a thing."""
 
     text: str
     terms: tuple[str, ...]
@@ -76,15 +74,12 @@ class Subject:
 
     @property
     def deictic(self) -> bool:
-        """Whether it names nothing: "that"."""
+        """True if it names nothing: "that"."""
         return not self.terms
 
 
 def subject_of(text: str, *, statement: bool | None = None, about: bool = False) -> Subject:
-    """The subject that a request names: "that I am allergic to peanuts", "my address", "what I said about Anna".
-
-    `about`: the request is known to ask for all about it.
-    """
+    """Return the subject of a request: "that I am allergic to peanuts", "my address", "what I said about Anna"."""
     bare = " ".join(text[:MOST_TEXT].split()).rstrip(".!。！ ")
     if match := _ABOUT.match(bare):
         # "Forget about my address" names a thing; "everything about my address", all that mentions it.
@@ -100,7 +95,7 @@ def subject_of(text: str, *, statement: bool | None = None, about: bool = False)
 
 
 def statements(text: str) -> list[str]:
-    """The sentences of a text in order."""
+    """Return the sentences of a text in order."""
     parts: list[str] = []
     start, joined = 0, text[:MOST_TEXT]
     for match in _SENTENCE_END.finditer(joined):
@@ -113,7 +108,7 @@ def statements(text: str) -> list[str]:
 
 
 def fit(subject: Subject, statement: str, *, slot: str | None = None, owner: str | None = None) -> Fit:
-    """How a statement (one sentence, or a fact with its `slot`) fits a subject; `owner` is the user's id, by which facts may name them."""
+    """Return how a sentence, or a fact with its `slot`, matches a subject; facts may name the user by id (`owner`)."""
     if subject.deictic:
         return Fit.NO
     share = coverage(subject.terms, statement)
@@ -135,20 +130,20 @@ def fit(subject: Subject, statement: str, *, slot: str | None = None, owner: str
 
 
 def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
-    """Whether a statement speaks of whom the subject speaks of: when that says "I", nobody else is named ahead of what is said."""
+    """True if both are about one person; for a subject that says "I", nobody else is named before the content."""
     spoken = words(subject.text)
     if not FIRST_PERSON.intersection(spoken) and not any(sign in FIRST_PERSON for sign in subject.text):
         return True
     said = words(statement)
     if IDEOGRAPH.search(statement):
-        # Whoever stands between "我" and what is said is somebody else: "我妹妹对…", "私の妹は…".
+        # Somebody named between "我" and the content is another person: "我妹妹对…", "私の妹は…".
         own = next((at for at, sign in enumerate(statement) if sign in FIRST_PERSON), -1)
         terms = frozenset(subject.terms)
         first = next((at for at, sign in enumerate(statement) if at > own and sign in terms), own + 1)
         return first - own <= _NEAR_SIGNS
     persons = FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())
     if not OWNERS.isdisjoint(said[:2]):
-        # "My daughter is …" speaks of the daughter, "my peanut allergy" of the allergy.
+        # "My daughter is …" is about the daughter, "my peanut allergy" about the allergy.
         ahead = next((word for word in said[1:] if word not in STOP_WORDS and word not in FUNCTION_WORDS), "")
         named = any(is_same_word(term, other) for term in subject.terms for other in content(ahead))
         return named or not {"i", "im", "ive", "ich", "yo", "je", "j", "io"}.isdisjoint(said)
@@ -159,9 +154,9 @@ def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
 
 
 def strike(text: str, subjects: Sequence[Subject], others: Collection[str] = (), *, owner: str | None = None) -> str | None:
-    """A text without the sentences that say one of the subjects; None when nothing of content is left, the text itself when none does.
+    """Return a text without sentences that match; None if no content is left, the text itself if none matches.
 
-    Of a sentence with several clauses only some go, when each stands by itself, or another fact (`others`) rests on the rest.
+    Of a sentence, only matching clauses go if each stands alone or another fact (`others`) rests on the rest.
     """
     parts = statements(text)
     struck = {position for position, part in enumerate(parts) if _says(subjects, part, owner)}
@@ -184,20 +179,20 @@ def _says(subjects: Sequence[Subject], statement: str, owner: str | None) -> boo
 
 
 def _window(parts: Sequence[str], subjects: Sequence[Subject]) -> range | None:
-    """Two sentences that only together have all words of a subject."""
+    """Return two sentences that have all words of a subject only together."""
     return next(
         (range(at, at + 2) for at, pair in enumerate(pairwise(parts)) if any(says_together(subject, *pair) for subject in subjects)), None
     )
 
 
 def says_together(subject: Subject, one: str, other: str) -> bool:
-    """Whether two sentences have all words of a subject and neither has them alone: what one alone says of somebody else stays that."""
+    """True if two sentences have all words of a subject, but neither alone."""
     terms = subject.terms
     return bool(terms) and coverage(terms, f"{one} {other}") == 1.0 and max(coverage(terms, one), coverage(terms, other)) < 1.0
 
 
 def _without_clauses(part: str, subjects: Sequence[Subject], others: Collection[str], owner: str | None) -> str:
-    """What is left of a sentence that says a subject: clauses that stand by themselves, or that another fact was made of; "" for none."""
+    """Return the clauses of a matching sentence that stay: independent ones, or the source of another fact."""
     ending, part = part[len(part.rstrip()) :], " ".join(part.split())
     for pattern, needs_fact in ((_CLAUSE, False), (_ANY_CLAUSE, True)):
         clauses = [clause.strip() for clause in pattern.split(part) if clause.strip()]
@@ -213,5 +208,5 @@ def _without_clauses(part: str, subjects: Sequence[Subject], others: Collection[
 
 
 def rests_on(fact: str, said: str, least: float = 0.5) -> bool:
-    """Whether a fact may have been made of what was said: it has enough (a share) of its words of content."""
+    """True if enough of a fact's content words (a share) are in `said`."""
     return coverage(list(dict.fromkeys(content(fact))), said) >= least

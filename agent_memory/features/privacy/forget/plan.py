@@ -1,4 +1,4 @@
-"""What goes when something is forgotten: memories, their evidence, messages of sessions, summaries; made of what was read (pure)."""
+"""Plan what to remove when something is forgotten: memories, evidence, messages and summaries (pure)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from agent_memory.foundation.text.terms import carries_information
 from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
 
 Cited = tuple[SessionRef, str]
-"""A message: its session and its id."""
 
 
 @dataclass(slots=True)
 class Chosen:
-    """A memory that is meant: as a whole, or (`versions`) only some of its former versions."""
+    """A matching memory; with `versions`, only these former versions match."""
 
     memory: LineageMemory
     why: str
@@ -35,7 +34,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class Read:
-    """All that was read: facts and messages that are meant, what else cites the same messages, and the sessions."""
+    """Matching facts and messages, other facts that cite the same messages, and the sessions."""
 
     facts: list[Chosen]
     turns: list[LineageMemory]
@@ -45,7 +44,7 @@ class Read:
 
 @dataclass(slots=True)
 class Struck:
-    """What becomes of a message: `left` of its text (None: it goes), and why."""
+    """What is `left` of a message's text (None: it goes), and why."""
 
     text: str
     left: str | None
@@ -54,8 +53,6 @@ class Struck:
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be done, in one step."""
-
     gone: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
     dropped: list[Chosen] = field(default_factory=list[Chosen])
     rewritten: list[tuple[LineageMemory, str]] = field(default_factory=list[tuple[LineageMemory, str]])
@@ -67,12 +64,10 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is to be done."""
         return not (self.gone or self.dropped or self.rewritten or self.sessions)
 
 
 def cited_messages(about: MemoryRecord, pieces: Sequence[Evidence]) -> list[Cited]:
-    """The messages that pieces of a memory's evidence name."""
     return [
         (SessionRef(piece.session_id, about.namespace, about.user_id), message)
         for piece in pieces
@@ -82,7 +77,7 @@ def cited_messages(about: MemoryRecord, pieces: Sequence[Evidence]) -> list[Cite
 
 
 def evidence_messages(memory: LineageMemory) -> list[Cited]:
-    """All messages that a memory rests on, in any version."""
+    """Return all messages that any version of a memory rests on."""
     own = [piece for version in memory.versions for piece in evidence_of(version.record)]
     about = memory.versions[-1].record
     cited = cited_messages(about, [*own, *(piece for _, piece in memory.pieces)])
@@ -96,7 +91,7 @@ def evidence_messages(memory: LineageMemory) -> list[Cited]:
 
 
 class Planner:
-    """Works out a plan. `subjects` are what is to be forgotten in words; `whole` messages go by their ids, whatever they say."""
+    """Makes a plan. `subjects` are matched by words; `whole` messages go whatever they say."""
 
     def __init__(self, subjects: Sequence[Subject], read: Read, owner: str | None, *, whole: Collection[Cited] = ()) -> None:
         self._subjects = list(subjects)
@@ -110,7 +105,7 @@ class Planner:
         self.plan = Plan()
 
     def make(self, count: Callable[[str], int]) -> Plan:
-        """The plan; `count` counts the tokens of a text."""
+        """Return the plan; `count` counts the tokens of a text."""
         for chosen in self._read.facts:
             self._take_fact(chosen)
         for memory in self._read.others:
@@ -166,7 +161,7 @@ class Planner:
         return self.struck(text, messages)
 
     def struck(self, text: str, messages: Sequence[Cited]) -> Struck | None:
-        """What becomes of a text that these messages say; None when nothing of it is meant."""
+        """Return what becomes of a text of these messages; None if it does not match."""
         if self._whole.intersection(messages):
             return Struck(text, None, "named by its id")
         made = [says for cited in messages for says in self._facts_of.get(cited, ())]
@@ -180,7 +175,7 @@ class Planner:
         return Struck(text, _without_nearest(text, made, others) if left == text else left, "a fact that goes rests on it")
 
     def _take_orphans(self) -> None:
-        """Facts that were made of what is struck out, and of nothing else."""
+        """Remove facts made only of removed text."""
         if not self._subjects:
             return
         gone = dict(self._struck_messages().items())
@@ -210,7 +205,7 @@ class Planner:
         return struck
 
     def _clean_quotes(self) -> None:
-        """What stays must not quote what goes."""
+        """Remaining memories must not quote removed text."""
         changed = self._changed_mids()
         for memory in [*self._read.others, *(chosen.memory for chosen in self._read.facts if chosen.versions)]:
             if memory.mid in changed:
@@ -221,11 +216,10 @@ class Planner:
                 self.plan.quotes.append((memory, Struck("", None, "")))
 
     def _changed_mids(self) -> set[str]:
-        """Memories that go, or lose a sentence."""
         return {*self.plan.gone, *(memory.mid for memory, _ in self.plan.rewritten)}
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """A piece of evidence whose quote says nothing that goes."""
+        """Return a piece of evidence whose quote has no removed text."""
         if piece.quote is None or (struck := self.struck(piece.quote, evidence_messages(memory))) is None:
             return piece
         return piece.model_copy(update={"quote": struck.left})
@@ -240,7 +234,7 @@ class Planner:
             if struck is None:
                 continue
             struck_ids.add(message.id)
-            # A call of a tool keeps its place, without its text.
+            # A tool call keeps its place without its text.
             stays = struck.left is not None or bool(message.own_fields)
             tokens = count(struck.left or "") if stays else 0
             change["entries"][entry.number] = entry.with_text(struck.left, tokens) if stays else ""
@@ -273,12 +267,12 @@ class Planner:
             self.plan.sessions.append({name: value for name, value in change.items() if value is not None})
 
     def _fence(self, copy: SessionCopy, change: dict[str, Any]) -> None:
-        """Every journal of a session that loses something is fenced: what a worker reads of it just now may hold it."""
+        """Fence every journal of a session that loses something: a worker may be reading it."""
         named = {journal["name"] for journal in change["journals"]}
         change["journals"] += [{"name": each.name, "epoch": each.epoch, "entries": {}} for each in copy.journals if each.name not in named]
 
     def _take_own(self, copy: SessionCopy, change: dict[str, Any]) -> None:
-        """Memories that the session holds by itself, and those that wait to be promoted."""
+        """Remove memories the session holds or that wait for promotion."""
         ids = {version.record.id for memory in self.plan.gone.values() for version in memory.versions}
 
         def goes(record: Mapping[str, Any]) -> bool:
@@ -326,13 +320,12 @@ class Planner:
 
 
 def _difference(struck: Struck) -> str:
-    """The part of a text that goes."""
     left = struck.left or ""
     return " ".join(part for part in statements(struck.text) if part.strip() not in left)
 
 
 def _without_nearest(text: str, made: Sequence[Subject], others: Collection[str]) -> str | None:
-    """A message without the sentence that a fact was made of in other words: the one that shares most with it, else all of it."""
+    """Return a message without the sentence nearest to a paraphrased fact; None if all of it goes."""
     parts = [part for part in statements(text) if carries_information(part)]
     if len(parts) <= 1:
         return text if others and any(rests_on(other, text) for other in others) and not _shares(made, text) else None
@@ -350,7 +343,7 @@ def _shares(made: Sequence[Subject], text: str) -> bool:
 
 
 def names_different_things(texts: Iterable[str], named: Subject) -> bool:
-    """True if different things are said of something that is only named ("Anna"). What shares half of its words is one thing."""
+    """True if different things are said about a bare name ("Anna"). Half of the words shared is one thing."""
     first: set[str] | None = None
     for text in texts:
         if coverage(named.terms, text) < 1.0:

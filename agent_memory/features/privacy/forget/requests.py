@@ -1,4 +1,4 @@
-"""Requests to forget that a user makes in a conversation: proposed for approval, or carried out, as the settings say."""
+"""Requests to forget made in a conversation: proposed for approval or carried out, by setting."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """What a message asks to forget. Only who uses the session can ask: not the assistant, a tool, or what is quoted."""
+    """Return what a message asks to forget. Only the user can ask, not assistant, tools or quotes."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
 
 class ForgetRequests:
-    """What becomes of requests in conversations."""
-
     def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
         """`policy`: "propose", "auto" or "off"."""
         self._keys = keys
@@ -42,11 +40,10 @@ class ForgetRequests:
 
     @property
     def proposes(self) -> bool:
-        """Whether requests are written down for approval."""
         return self._policy == "propose"
 
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Carries out what messages ask for, or proposes it, one proposal a message, as the settings say. A second time changes nothing."""
+        """Carry out or propose what messages ask for, by policy; idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
             if subject is not None and self.proposes:
@@ -67,10 +64,7 @@ class ForgetRequests:
         await steps.run_steps(self._scripts)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
-        """Carries a proposal out, which goes with what it is about; returns the receipt.
-
-        Raises Conflict when a memory of it was changed, given to another owner or deleted since.
-        """
+        """Carry out a proposal; return the receipt. Raises Conflict if a memory changed since."""
         assert change.proposal is not None
         ids: list[str] = change.proposal[FORGET]["ids"]
         proposed = {memory["id"]: memory for memory in change.proposal[FORGET]["memories"]}

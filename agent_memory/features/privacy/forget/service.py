@@ -1,6 +1,6 @@
-"""Forgetting what somebody names: what is meant is found, shown, taken all at once, and brought back for a while.
+"""Forget what a user names: find it, show it, remove it in one step, and undo it for a while.
 
-Texts are compared in threads: thousands of sentences take seconds, in which the event loop answers others.
+Texts are compared in threads: thousands of sentences take seconds.
 """
 
 from __future__ import annotations
@@ -40,21 +40,18 @@ _MOST_PROPOSALS = 1000
 
 @dataclass(slots=True)
 class Whose:
-    """Whose memories are meant."""
-
     namespace: str | None
     user_id: str | None
     session_id: str | None
 
     @property
     def selection(self) -> Selection:
-        """As what is searched."""
         return Selection.of(self.namespace, self.user_id, self.session_id)
 
 
 @dataclass(slots=True)
 class Meant:
-    """What of the memories is meant (`facts`, `turns`), and what could be (`possible`)."""
+    """The matching memories, and `possible` matches to show."""
 
     whose: Whose
     subjects: list[Subject] = field(default_factory=list[Subject])
@@ -67,14 +64,12 @@ class Meant:
 
     @property
     def current(self) -> list[StoredMemory]:
-        """The meant memories as they are now."""
+        """The current versions of matching memories."""
         memories = [*(chosen.memory for chosen in self.facts), *self.turns]
         return [memory.now for memory in memories if memory.now is not None]
 
 
 class ForgetService:
-    """Finds, forgets and brings back."""
-
     def __init__(
         self,
         store: ForgetStore,
@@ -100,12 +95,10 @@ class ForgetService:
     async def forget(
         self, scope: Scope, request: ForgetMemoryRequest, *, only_if: Callable[[Sequence[StoredMemory]], bool] | None = None
     ) -> ForgetMemoryResponse:
-        """Forgets what a request means, or (`dry_run`) shows it; nothing goes when it is not clear what is meant.
+        """Forget what a request means, or show it (`dry_run`); remove nothing if it is ambiguous.
 
-        With `only_if`, nothing goes unless that is true of the memories that are meant, in the versions that would go.
-
-        Raises BadInput and Forbidden, naming the field, when it is not said whose memories are meant, and Conflict when they are changed
-        all the time.
+        With `only_if`, remove nothing unless it is true of the matching memories.
+        Raises BadInput and Forbidden without a clear owner, and Conflict if the memories keep changing.
         """
         writing(scope)
         whose = _whose(scope, request)
@@ -134,9 +127,9 @@ class ForgetService:
         raise Conflict("what is to be forgotten is being changed all the time: try again")
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Forgets what a user asked for in a session, and the request with it, in one step: so a second time finds nothing.
+        """Forget what a user asked for in a session, with the request itself, in one step.
 
-        None when nothing of it is remembered, or it is not clear what is meant.
+        None if nothing matches or it is ambiguous.
         """
         for _ in range(_ATTEMPTS):
             meant = await self._said(scope, ref, message_id, subject)
@@ -156,7 +149,7 @@ class ForgetService:
         raise Conflict("what is to be forgotten is being changed all the time")
 
     async def named(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> list[StoredMemory]:
-        """The memories that a request in a session means; none when it is not clear."""
+        """Return the memories a request in a session means; none if ambiguous."""
         meant = await self._said(scope, ref, message_id, subject)
         return [] if meant is None else meant.current
 
@@ -174,7 +167,7 @@ class ForgetService:
         return None if meant.ambiguous else meant
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Brings back what went, where nothing newer stands in its place. Raises NotFound when there is no receipt, or its time is over."""
+        """Restore what was forgotten, unless something newer replaced it. Raises NotFound after the undo time."""
         writing(scope)
         receipt = await self._store.load(scope, receipt_id)
         restored = None if receipt is None else await self._store.undo(scope, receipt)
@@ -184,12 +177,12 @@ class ForgetService:
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
     async def _purge(self, scope: Scope, plan: Plan) -> None:
-        """Summaries of views that may tell of it."""
+        """Delete summaries of views that may mention it."""
         for purger in self._purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
 
     async def _settle(self, scope: Scope, plan: Plan) -> None:
-        """What is derived of what went: views that were computed while it went, and what follows memories."""
+        """Update what is derived of what was removed."""
         await self._purge(scope, plan)
         changed = (*(chosen.memory for chosen in plan.dropped), *(memory for memory, _ in plan.rewritten))
         await self._followers.follow(list(dict.fromkeys([*plan.gone, *(memory.mid for memory in changed)])))
@@ -206,7 +199,7 @@ class ForgetService:
         return await self._mean(scope, whose, subject, sessions)
 
     async def _mean(self, scope: Scope, whose: Whose, subject: Subject, sessions: list[SessionCopy]) -> Meant:
-        """What a subject means among the memories and sessions of a user."""
+        """Match a subject against a user's memories and sessions."""
         meant = Meant(whose, [subject], sessions=sessions)
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         for memory in memories:
@@ -219,7 +212,7 @@ class ForgetService:
         return meant
 
     def _judge(self, meant: Meant, subject: Subject, memory: LineageMemory, near: bool) -> None:
-        """Sorts a memory into what is meant, what could be, and neither."""
+        """Sort a memory into matching, possible or neither."""
         fits = [_fit(subject, version.record, meant.whose.user_id) for version in memory.versions]
         newest = memory.versions[-1].record
         best = max(fits)
@@ -265,14 +258,14 @@ class ForgetService:
         return meant
 
     async def _resolve(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
-        """The memories of these names; another name of a memory leads to it."""
+        """Return the memories of these mids; aliases resolve."""
         memories = await self._lineage.read(scope, mids)
         known = {memory.mid for memory in memories if memory.now is not None}
         names = await self._lineage.targets([mid for mid in mids if mid not in known])
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, meant: Meant) -> Planner:
-        """Reads what the meant memories rest on, and what else rests on that."""
+        """Read what matching memories rest on, and what else rests on that."""
         cited = [*meant.whole, *(one for chosen in meant.facts for one in evidence_messages(chosen.memory))]
         cited += [one for memory in meant.turns for one in evidence_messages(memory)]
         for copy in meant.sessions:
@@ -289,7 +282,7 @@ class ForgetService:
         return Planner(meant.subjects, read, meant.whose.user_id, whole=meant.whole)
 
     async def _others(self, scope: Scope, whose: Whose, but: set[str]) -> list[LineageMemory]:
-        """All facts of the user but some: those that cite a message know it by its id alone, by which none is found."""
+        """Return all other facts of the user: citing facts can only be found by reading them."""
         others: dict[str, LineageMemory] = {}
         async for page in self._lineage.pages(scope, facts_of(whose.namespace, whose.user_id)):
             others |= {memory.mid: memory for memory in page if memory.mid not in but}
@@ -301,7 +294,7 @@ class ForgetService:
         return [*sessions, *await self._reader.read(scope, missing)]
 
     async def _proposals(self, scope: Scope, meant: Meant) -> list[str]:
-        """Proposals of changes that hold what is to be forgotten."""
+        """Return open proposals that contain what is forgotten."""
         if meant.whose.user_id is None:
             return []
         wanted = {"st": "proposed", "u": meant.whose.user_id}
@@ -316,7 +309,6 @@ class ForgetService:
 
 
 def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
-    """Raises BadInput and Forbidden, naming the field."""
     if scope.agents is not None:
         raise Forbidden("these credentials are limited to some agents: messages belong to no agent, so they forget none")
     namespace, user_id = list_place_of(scope, request.namespace, request.user_id)
@@ -338,13 +330,12 @@ def _says(subjects: Collection[Subject], text: str, owner: str | None) -> bool:
 
 
 def _messages_that_say(copy: SessionCopy, subjects: Collection[Subject], owner: str | None) -> list[Cited]:
-    """The messages of a session that have a statement which says one of the subjects."""
     messages = [entry.stored.message for entry in copy.entries]
     return [(copy.ref, message.id) for message in messages if any(_says(subjects, text, owner) for text in statements(message.content))]
 
 
 def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:
-    """How a memory fits a subject: as its best statement does; two sentences may say together what neither says alone."""
+    """Return the best match of a memory's sentences, alone or in pairs."""
     parts = statements(record.text)
     single = max((fit(subject, part, slot=record.slot, owner=owner) for part in parts), default=Fit.NO)
     if single >= Fit.MEANT or len(parts) < 2:
@@ -354,7 +345,7 @@ def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:
 
 
 def _said_before(sessions: Sequence[SessionCopy], ref: SessionRef, message_id: str) -> Subject | None:
-    """What "that" means in a request: the user's last statement before it."""
+    """Resolve "that" in a request: the user's last statement before it."""
     last: Subject | None = None
     for entry in next((copy.entries for copy in sessions if copy.ref == ref), ()):
         message = entry.stored.message
@@ -367,7 +358,7 @@ def _said_before(sessions: Sequence[SessionCopy], ref: SessionRef, message_id: s
 
 
 def _is_bare_name(subject: Subject) -> bool:
-    """Whether a subject only names somebody or something ("Anna"), and not what is the user's ("my address")."""
+    """True if a subject is only a name ("Anna"), not a thing of the user's ("my address")."""
     return not subject.statement and not subject.about and OWN_THINGS.isdisjoint(subject.text.casefold().split())
 
 
@@ -376,7 +367,7 @@ def _past(memory: LineageMemory, versions: Sequence[StoredMemory]) -> list[Store
 
 
 def _said_last(sessions: Sequence[SessionCopy], session_id: str | None) -> Subject:
-    """What "that" means: the last statement of the user in a session. Raises BadInput without one."""
+    """Resolve "that": the user's last statement in a session. Raises BadInput without one."""
     said = [
         entry.stored.message.content
         for copy in sessions

@@ -1,4 +1,4 @@
-"""What sessions and their journals hold of a user, as it stands in Redis: read as a whole, so that nothing of what is forgotten stays."""
+"""Read a user's sessions and journals whole, so that nothing of what is forgotten stays."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ _PER_SESSION = 5
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a session's list, or of its journal, as it is written and as it reads."""
+    """An entry of a session's list or journal, raw and decoded."""
 
     raw: bytes
     stored: StoredMessage
 
     @property
     def number(self) -> str:
-        """Its number in the session."""
         return str(self.stored.seq)
 
     def with_text(self, text: str | None, tokens: int, *, waits: bool = True) -> str:
-        """The entry with another text (None: none); in a journal it `waits` for promotion only if it did."""
+        """Return the entry with another text (None: none); in a journal it `waits` for promotion only if it did."""
         body = json.loads(self.raw.split(b" ", 2)[2])
         body["c"] = text or ""
         if isinstance(body.get("x"), dict):
-            # The parts of a content say it once more.
+            # Content parts repeat the text.
             body["x"].pop("p", None)
         mark = "" if waits and self.stored.promote else "-"
         return f"{mark}{self.stored.seq} {tokens} {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}"
@@ -45,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalCopy:
-    """A journal: the session's own, or one of a batch that was set aside."""
+    """The journal of a session, or of a batch set aside."""
 
     name: str
     epoch: str
@@ -54,7 +53,7 @@ class JournalCopy:
 
 @dataclass(frozen=True, slots=True)
 class SessionCopy:
-    """A session as it was read; `live` says whether it is there, or only what of it waits."""
+    """A session as read; not `live` if only waiting work is left."""
 
     sid: str
     ref: SessionRef
@@ -65,20 +64,17 @@ class SessionCopy:
     context: str | None = None
     memories: Sequence[Mapping[str, Any]] = ()
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """Records that wait in the journal, by id."""
     journals: Sequence[JournalCopy] = ()
 
 
 class SessionReader:
-    """Reads sessions of a user."""
-
     def __init__(self, client: Redis, keys: Keys, sessions: SessionStore) -> None:
         self._client = client
         self._keys = keys
         self._sessions = sessions
 
     async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
-        """All sessions of a user (in one namespace, of one id), also those that have ended and left work behind."""
+        """Return a user's sessions (of one namespace or id), also ended ones with waiting work."""
         refs: list[SessionRef] = []
         offset = 0
         while True:
@@ -97,7 +93,7 @@ class SessionReader:
         ]
 
     async def read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
-        """These sessions, within the caller's reach; without those of which nothing is there."""
+        """Return existing sessions within the caller's reach."""
         copies: list[SessionCopy] = []
         for start in range(0, len(sids), _PAGE):
             copies += await self._read(scope, sids[start : start + _PAGE])

@@ -1,4 +1,4 @@
-"""Forgetting in Redis: all of a plan in one step, with a copy for its undo, and the receipts of what was forgotten."""
+"""Forget in Redis: apply a plan in one step with a copy for its undo, and keep receipts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was forgotten, whose it was, and until when it can be brought back."""
-
     name: str
     namespace: str | None
     user_id: str | None
@@ -44,10 +42,8 @@ class Receipt:
 
 
 class ForgetStore:
-    """Carries plans out, undoes them, and deletes what is kept of a user."""
-
     def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, neighbours_ms: int, fsync: bool = False) -> None:
-        """`undo_seconds`: how long what goes is kept for an undo; 0: not at all."""
+        """`undo_seconds`: how long a copy is kept for an undo; 0: none."""
         self._client = client
         self._keys = keys
         self._undo_seconds = undo_seconds
@@ -59,9 +55,9 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Carries a plan out, all of it or nothing. False when something was changed since it was read; else until when it can be undone.
+        """Apply a plan in one step. False if something changed since it was read, else the end of the undo time.
 
-        `owner` is the namespace and the user of the receipt `name`; `clean` takes out of evidence what goes, `proposals` are changes.
+        `owner` is namespace and user of the receipt `name`; `clean` cleans evidence, `proposals` are changes to delete.
         """
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         positions = await self._positions(scope, plan)
@@ -104,7 +100,6 @@ class ForgetStore:
         return until if reply[0] == b"ok" else False
 
     async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
-        """Where else messages that go, or lose a sentence, were said: by the memory, as `evidence_positions` gives it."""
         memories = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
         if not memories:
             return {}
@@ -137,7 +132,7 @@ class ForgetStore:
         }
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """Evidence that quotes what goes: in the records of all versions, and what came later."""
+        """Return fields whose evidence quotes removed text: in records of all versions, and later evidence."""
         fields: list[list[str]] = []
         rewritten = {memory.mid for memory, _ in plan.rewritten}
         for memory in (memory for memory, _ in (*plan.quotes, *plan.rewritten)):
@@ -154,8 +149,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """The index terms of messages around those that go, in every session where they were said, without the words of these; a worker
-        adds those of their other neighbours."""
+        """Return index terms of messages around removed ones, without their words; a worker adds those of the others."""
         touched = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
         said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
         said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
@@ -173,7 +167,7 @@ class ForgetStore:
 
         names = {name.decode() for row in (await read(self._client, around) if spans else []) for name in row}
         others = list(names)
-        # A statement that a message has become stands where that was said.
+        # A statement that absorbed a message is a neighbor in its place.
         aliases = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in others]) if others else []
         names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
         mids = sorted(names - {memory.mid for memory in touched})
@@ -184,7 +178,7 @@ class ForgetStore:
         )
 
     async def load(self, scope: Scope, name: str) -> Receipt | None:
-        """A receipt within the caller's reach; None when there is none, or its time is over."""
+        """Return a receipt within the caller's reach; None if missing or expired."""
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
         tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
         if tenant != tag(scope.tenant) or until is None:
@@ -197,9 +191,9 @@ class ForgetStore:
         return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
 
     async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
-        """Brings back what a receipt keeps: memories, messages of sessions, and how many memories stay away; None when its time is over.
+        """Restore what a receipt holds: counts of memories, messages and memories not restored; None if expired.
 
-        Done twice, the second time answers as the first. Raises ErasureUnderWay.
+        Idempotent. Raises ErasureUnderWay.
         """
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
@@ -217,7 +211,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes what is kept for undoing: with a namespace also what was forgotten in all of them, which may hold something of it."""
+        """Delete undo copies of a user; with a namespace, also those that cover all namespaces."""
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [
@@ -228,7 +222,7 @@ class ForgetStore:
         return await self._drop(scope, owner.user_id, mine)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Deletes what is kept for undoing and holds something of the session: an undo would bring it back."""
+        """Delete undo copies that hold something of the session."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
         said = f'"session_id":{compact(session.session_id)}'
@@ -236,7 +230,7 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Deletes what is kept for undoing and holds something of the agent, whoever asked to forget it; all receipts are looked at."""
+        """Delete undo copies that hold something of the agent, whoever asked; scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -256,7 +250,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Deletes those of a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
+        """Delete a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         gone = [
             await self._drop_receipt(
@@ -275,7 +269,7 @@ class ForgetStore:
 def _cleaned(
     memory: LineageMemory, evidence: Mapping[bytes, bytes], records: Sequence[tuple[str, bytes | None]], clean: Clean
 ) -> list[list[str]]:
-    """The fields of a memory whose evidence quotes what goes (key, field, old value, new value): pieces that came later, and `records`."""
+    """Return a memory's fields whose evidence quotes removed text: (key, field, old value, new value)."""
     fields: list[list[str]] = []
     for name, raw in evidence.items():
         piece = Evidence.model_validate_json(raw)

@@ -1,4 +1,4 @@
-"""What stays of a session's summary when something of it is forgotten (pure)."""
+"""Remove forgotten statements from a session's summary (pure)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _FROM_IT = 0.5
 
 
 def without_statements(summary: str, subjects: Sequence[Sequence[str]], gone: Collection[str]) -> str:
-    """A summary that was made without a model, less the statements that have all words of a subject, or half of theirs from what goes.
+    """Return an extractive summary without statements about a subject or mostly from removed messages.
 
-    "" when nothing is left, and for a summary that a model wrote: what of it tells of something cannot be told from the rest. `subjects`
-    are words of content, `gone` the parts of messages that go. The next summary is made of what is left.
+    "" if nothing is left, and for a summary written by a model. `subjects` are content words, `gone` removed texts.
     """
     statements = statements_of_summary(summary, split_sentences, datetime.now(UTC))
     if not all(each.speaker for each in statements):
@@ -44,5 +43,4 @@ def _words_left(lines: Sequence[str], subjects: Sequence[Sequence[str]], gone: C
 
 
 def _dated(statements: Sequence[Statement]) -> list[Statement]:
-    """Days of a summary have no hours."""
     return [replace(each, at=each.at.replace(hour=0, minute=0, second=0, microsecond=0)) for each in statements]

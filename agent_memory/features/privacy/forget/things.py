@@ -1,4 +1,4 @@
-"""Whether a statement speaks of the very thing that somebody names: "my address", "my brother's falcons" (pure)."""
+"""Decide whether a statement is about the very thing named: "my address", "my brother's falcons" (pure)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from agent_memory.features.privacy.forget.word_lists import (
 )
 from agent_memory.foundation.text.terms import fold, stems, words
 
-# A thing of somebody or of another thing: whose it is stands ahead of an "'s", or behind a preposition or an article in the genitive.
+# An owner before "'s", or after a preposition or an article in the genitive.
 _AHEAD = re.compile(r"^(?P<owner>[^'’]{1,80})['’]s?\s(?P<thing>[^'’]{1,80})$")
 _BEHIND = re.compile(
     r"^(?P<thing>[^,;:]{1,80}?)\s(?:(?:of|des|der|von|vom|de|del|du|di|da|do|della|dei|van)\s|d['’])(?P<owner>[^,;:]{1,80})$"
     r"|^(?P<named>[^,;:]{1,80}?)\s(?P<own>(?:meine[srn]|unsere[srn]|unsres)\s[^,;:]{1,80})$",
     re.IGNORECASE,
 )
-# A thing told by what it is for, where it is, whom it is with: "my PIN for the safe", "the scar on my chin", "der Code für das Tor".
+# A thing with a description: "my PIN for the safe", "der Code für das Tor".
 _TOLD_BY = re.compile(
     r"^(?P<thing>[^,;:]{1,80}?)\s(?P<how>for|to|with|from|in|on|at|by|about|under|behind|near|between|against"
     r"|für|mit|aus|im|am|an|auf|unter|bei|gegen|para|con|en|sobre|contra|pour|avec|dans|sur|sous|chez|contre)\s(?P<by>[^,;:]{1,80})$",
     re.IGNORECASE,
 )
-# Somebody or something by kind and name: "my brother Caspian".
+# A kind and a name: "my brother Caspian".
 _NAMED = re.compile(r"^(?P<kind>\S[^,;:]{0,80}?)\s(?P<name>[^\W\d_a-z][\w'’-]{1,40})$")
 _NAMING_WORDS = """
 is are was s name names named called user users ist war heisst namens es se llama llamado llamada est appelle nomme nommee si chiama chama
@@ -39,17 +39,17 @@ chamado chamada heet nazywa imie nazwie зовут
 """
 _NAMING = frozenset(map(fold, _NAMING_WORDS.split()))
 _OF = frozenset(["of", "for", "to", "on"])
-# What is named in more words is no thing: it would be looked for word by word, in as many cuts, in each place of a statement.
+# Longer names are no things; matching would try every cut at every place.
 _MOST_WORDS = 32
-# So often in one statement; each place is compared with those of its owner.
+# Each place of a thing is compared with those of its owner.
 _MOST_PLACES = 32
 _VERBS = frozenset(["changed", "moved", "lives", "ends", "begins", "starts", "means"])
 
 
 def names_thing(named: str, statement: str) -> bool:
-    """Whether a thing is named in its own right: "my address is …", and not "my email address" or "address book".
+    """True if a thing is named itself: "my address is …", not "my email address" or "address book".
 
-    A thing of another one need not stand beside that: "My brother Caspian keeps falcons" speaks of "my brother's falcons".
+    A thing of another may be apart from it: "My brother Caspian keeps falcons" matches "my brother's falcons".
     """
     if any(IDEOGRAPH.search(word) for word in _thing_words(named)) or _names_person(named, statement):
         return True
@@ -58,7 +58,7 @@ def names_thing(named: str, statement: str) -> bool:
     said = words(statement)
     foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
     told = _TOLD_BY.match(named)
-    # "The dentist's daughter" is another one than the dentist with whom an appointment is.
+    # "The dentist's daughter" is not the dentist of an appointment.
     places = [(at, size) for at, size in _places(named, said) if told is None or said[at + size : at + size + 1] != ["s"]]
     if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in places):
         return True
@@ -78,8 +78,7 @@ def names_thing(named: str, statement: str) -> bool:
 
 
 def _names_compound(named: str, statement: str, *, foreign: bool) -> bool:
-    """Whether a statement names a thing of several words by its last ones ahead of the others: "the combination of my bike lock" for "my
-    bike lock combination"."""
+    """True if the last words of a thing come first: "the combination of my bike lock"."""
     spoken, said = named.split(), words(statement)
     for cut in range(1, len(spoken)):
         owner, thing = " ".join(spoken[:cut]), " ".join(spoken[cut:])
@@ -91,12 +90,12 @@ def _names_compound(named: str, statement: str, *, foreign: bool) -> bool:
 
 
 def _names_person(named: str, statement: str) -> bool:
-    """Whether a name that stands alone ("Lorenzo") stands in a statement as one: whoever it is said to be ("my ex Lorenzo keeps …")."""
+    """True if a bare name ("Lorenzo") occurs as a name."""
     return named.istitle() and re.search(rf"\b{re.escape(named)}\b", statement) is not None
 
 
 def _names_by_name(kind: str, name: str, said: Sequence[str], statement: str, *, foreign: bool) -> bool:
-    """Whether a statement gives somebody of a kind this name: "My brother is called Caspian" does for "my brother Caspian"."""
+    """True if a kind gets this name: "My brother is called Caspian" for "my brother Caspian"."""
     for at, size in _places(kind, said):
         end = at + size
         behind = next((place for place in range(end, len(said)) if said[place] not in _NAMING), end)
@@ -107,7 +106,7 @@ def _names_by_name(kind: str, name: str, said: Sequence[str], statement: str, *,
 
 
 def _names_told_by(told: re.Match[str], said: Sequence[str], statement: str, *, foreign: bool) -> bool:
-    """Whether a statement names a thing in its own right, and right behind it by what the thing is told: "My PIN for the safe is 6021"."""
+    """True if a thing is named and then what describes it: "My PIN for the safe is 6021"."""
     thing, by, how = told["thing"], told["by"], fold(told["how"])
     ends = [at + size for at, size in _places(thing, said) if _stands_alone(thing, said[: at + size], at, size, statement, foreign=foreign)]
     for place, length in _places(by, said) if ends else ():
@@ -125,7 +124,7 @@ def _thing_words(named: str) -> list[str]:
 
 
 def _places(named: str, said: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the words of content of a thing stand side by side, or as they are named ("mot de passe"), and how many they are."""
+    """Return (position, size) where a thing's content words stand together, or as written ("mot de passe")."""
     spoken, stemmed = words(named), [_stem(word) for word in said]
     content_at = [at for at, word in enumerate(spoken) if content(word)]
     if not content_at:
@@ -149,7 +148,7 @@ def _stands_alone(named: str, said: Sequence[str], at: int, size: int, statement
 
 
 def _names_both(owner: str, thing: str, statement: str, *, foreign: bool) -> bool:
-    """Whether a statement names an owner in its own right, and the thing beside it as no part of another thing ("an email address")."""
+    """True if an owner is named itself and the thing beside it, not in a compound ("an email address")."""
     said = words(statement)
     for at, size in _places(owner, said):
         before, after = said[at - 1] if at else "", said[at + size] if at + size < len(said) else ""
@@ -162,21 +161,17 @@ def _names_both(owner: str, thing: str, statement: str, *, foreign: bool) -> boo
 
 
 def _is_same_owner(owner: str, said: Sequence[str], at: int) -> bool:
-    """Whether what is said of an owner is not said of somebody else's: "my brother" is not Anna's."""
+    """True unless the owner is somebody else's: "my brother" is not Anna's."""
     mine = not FIRST_PERSON.isdisjoint(words(owner))
     before = said[at - 1] if at else ""
     return not _owned_by_another(owner, said, at) and (not mine or before in OWNERS or before in ("s", *BEFORE_THINGS, *SECOND_PERSON))
 
 
 def _is_beside(said: Sequence[str], at: int, size: int, owner: range, *, foreign: bool) -> bool:
-    """Whether a thing is its owner's: it stands right before that ("the address of my brother"), or behind it with nobody else between.
-
-    An article before other words of content begins a longer thing; verbs and names that stand between are no part of it.
-    """
+    """True if a thing is its owner's: right before ("the address of my brother"), or behind with nobody between."""
     if at < owner.start:
         return not any(content(word) for word in said[at + size : owner.start])
     between = said[owner.stop : at]
-    # The owner's own "'s" is no other's.
     if "s" in between[1:] or not FIRST_PERSON.isdisjoint(between):
         return False
     ahead = at - 1
@@ -186,7 +181,7 @@ def _is_beside(said: Sequence[str], at: int, size: int, owner: range, *, foreign
 
 
 def _owned_by_another(named: str, said: Sequence[str], at: int) -> bool:
-    """Whether somebody else has the thing: "Anna's address" is split into "anna", "s"."""
+    """True if somebody else has the thing: "Anna's address" is split into "anna", "s"."""
     owner = said[at - 1] if at else ""
     mine = not FIRST_PERSON.isdisjoint(words(named))
     if owner == "s" and at > 1:
@@ -195,7 +190,7 @@ def _owned_by_another(named: str, said: Sequence[str], at: int) -> bool:
 
 
 def _is_noun_like(statement: str, word: str) -> bool:
-    """Whether a word behind a thing may make another one of it: small, and no verb of saying where or what it is."""
+    """True if a word behind a thing may form a compound with it: lower case and no verb."""
     return word not in _VERBS and not word.endswith("ed") and word.islower() and word in statement
 
 

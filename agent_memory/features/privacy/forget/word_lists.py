@@ -1,4 +1,4 @@
-"""Words that say nothing about what is meant, and words of persons, of the languages whose sentences are taken apart (data)."""
+"""Function words and words of persons, by language (data)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ je j suis est qu le les une des du l avec au aux et ou ne pas ai dit sur
 io il lo gli sono e di che del della dei delle
 """
 FUNCTION_WORDS = frozenset(fold(_FUNCTION + _FOREIGN_OWNERS).split())
-"""Beside the stop words of the index: articles, pronouns, prepositions, and verbs of saying."""
+"""Words without content, in addition to the index's stop words."""
 FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得们們吗嗎呢はがをにのでとも에를을는")
 
 OWNERS = frozenset(fold(f"my our {_FOREIGN_OWNERS}").split())
-"""Whose something is: who asks."""
+"""Possessives of the user."""
 _FOREIGN = f"{_FOREIGN_OWNERS} ich mich mir wir yo je j io ik я"
 FOREIGN_FIRST_PERSON = frozenset(fold(_FOREIGN).split())
-"""Who asks, in languages whose nouns make no pairs as in "address book"."""
+"""Words for the user, in languages without noun pairs as in "address book"."""
 _FIRST = ["i", "im", "ive", "my", "mine", "me", "we", "our", "us", "user", "users", "我", "私", "僕", "俺"]
 FIRST_PERSON = FOREIGN_FIRST_PERSON.union(_FIRST)
-"""Who asks, in their own words or as facts call them."""
+"""Words for the user, as users and facts say them."""
 SECOND_PERSON = frozenset(
     ["you", "your", "youre", "yours", "du", "dein", "deine", "tu", "su", "sus", "votre", "vos", "ton", "ta", "tes", "你", "您"]
 )
-"""Who asks, in the words of an assistant."""
+"""Words for the user, as an assistant says them."""
 OWN_THINGS = OWNERS | frozenset(["where", "when", "what", "how"])
 DETERMINERS = OWNERS | frozenset(["a", "an", "the", "this", "that", "his", "her", "their", "its", "some", "any"])
-"""What begins a thing."""
 _BEFORE = """
 new current old former exact full actual present previous own whole latest neue neuen neuer neues alte alten alter altes aktuelle aktuellen
 nueva nuevo vieja viejo nouvelle nouveau nouvel ancienne ancien nuova nuovo
 """
 BEFORE_THINGS = frozenset(_BEFORE.split())
-"""What may stand before a thing without making another one of it."""
+"""Adjectives that do not make another thing."""

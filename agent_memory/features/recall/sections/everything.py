@@ -1,8 +1,7 @@
-"""What a prompt lists for a question about everything ("What do you know about me?"): what is known now, the most durable first.
+"""List memories for a question about everything ("What do you know about me?"), most durable first.
 
-The nearest vectors of such a question say nothing: it shares its words with no memory. So the index is asked for lists: of facts, of events
-and procedures, of what the user stated, and of that what says a name or has a word of what lasts (home, family, work, health, likes; the
-languages' files say which); the newest of each.
+Vectors do not help: the question shares no words with memories. So the newest facts, events and procedures,
+user's statements, and statements with a name or a word of lasting things are listed.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from agent_memory.foundation.storage.search.syntax import having
 from agent_memory.foundation.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
 
 _NAME_SLOT = ".name"
-# Of each kind so many are read, times the places of the prompt.
+# Memories read per list, times the prompt's places.
 _ROOM = 2
-# As many lists are apart; what is in those behind them is in these, too.
+# The first lists are disjoint and include the others.
 _KINDS = 3
 _TYPES = ("semantic", "procedural", "episodic")
 
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Lists the memories of a query's users and namespaces; `most` tokens of them are shown."""
+    """Lists memories of a query's users and namespaces, at most `most` tokens."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -47,7 +46,7 @@ class EverythingReads:
     most: int
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Puts the lists on the prompt's pipeline; returns how many replies they give."""
+        """Queue the lists; return the number of replies."""
         current = self.query.clause
         stated = filters.statements(current)
         lasting = [having(stated, terms) for terms in (name_terms(), lasting_terms())]
@@ -57,7 +56,7 @@ class EverythingReads:
         return len(clauses)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """The memories of these replies: facts that last before what happened, and both before what was said."""
+        """Return the memories: facts, then events, then messages."""
         pages = [parse_listed(reply) for reply in replies]
         scored = [(0.0, mid) for mid in dict.fromkeys(row.mid for page in pages for row in page.rows)]
         ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)
@@ -67,7 +66,7 @@ class EverythingReads:
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
-    """The most durable first: facts, pinned ones, by type; then what still holds, the name, what lasts, was said often, and lately."""
+    """Sort by type, pin, whether it still holds, name, lasting topic, repetitions and date."""
     kind = memory.memory_type
     rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)
     ended = no_longer_true_since(memory) is not None

@@ -1,4 +1,4 @@
-"""The memories of a prompt: cut to their tokens, and written as the prompt shows them."""
+"""Fit a prompt's memories into their tokens, and write them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from agent_memory.foundation.text.prompt_marks import MEMORIES_HEAD
 from agent_memory_client.models import Cut
 
 _AROUND_TOKENS = 40
-"""The heading, and the note below the memories."""
 
 CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 
 @dataclass(slots=True)
 class MemoriesContent:
-    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
-    `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
-    tokens for what stands around them. `follows_tokens`: the request names the tokens, of which they have their share, however many.
-    Days are those of `zone`."""
+    """The memories that match, best first. At most `most` tokens of them are shown.
+
+    `alone`: no other section follows. `follows_tokens`: the request names the prompt's tokens.
+    """
 
     query: SearchQuery
     ranking: Ranking
@@ -57,18 +56,17 @@ class MemoriesContent:
         most: int,
         count_reading: CountReading | None,
     ) -> MemoriesContent:
-        """As its request wants them shown."""
         body = ask.body
         shown_as = (body.include_ids, body.format is not None, body.session is None, ask.names_tokens, ask.zone)
         return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
-        """The best memories that fit, without those that say the same as one before."""
+        """Return the best memories that fit, without repeats."""
         around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
         budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
         if not self.follows_tokens:
             budget = min(budget, self.most)
-        # What is longer than twice the budget is shown by no prompt: how much longer it is nobody asks.
+        # No prompt shows a text longer than twice the budget, so counting stops there.
         count = partial(self.counter.count, enough=2 * budget)
         distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
         selection = MemorySelection(count, request.text or "", request.limit, budget, distinct, line)
@@ -78,21 +76,19 @@ class MemoriesContent:
 
 @dataclass(slots=True)
 class FittedMemories:
-    """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
-
     content: MemoriesContent
     listed: MemoryList
     cut: Sequence[Cut]
     budget: int
 
     def count_tokens(self) -> int:
-        """How many tokens the list takes, before it is known which of the memories the session's messages show."""
+        """Return the list's tokens, including memories the session's messages may already show."""
         if self.content.formatted and not self.listed.memories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
+        """Return the list without what the session's messages say, and count its reading."""
         content, request = self.content, self.content.query.request
         listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
         cards = listed.memories
@@ -115,7 +111,7 @@ class FittedMemories:
 
 
 def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
-    """Whether a memory is that of messages which the prompt shows, or a fact made of these."""
+    """True if a memory comes only from messages the prompt shows."""
     ref, cited = shown.ref, memory.values["extracted_from"]
     if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False

@@ -1,4 +1,4 @@
-"""The session in a prompt: its summary, and its last messages that fit. One read brings both."""
+"""The session in a prompt: its summary and the last messages that fit, from one read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client.models import MemoryPromptRequest
 
 
 class SessionSection:
-    """Reads the session of a prompt; other sections depend on which it is, so it is loaded before them."""
+    """Reads the session of a prompt. It loads first, as other sections depend on it."""
 
     def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter) -> None:
         self._settings = settings
@@ -30,14 +30,14 @@ class SessionSection:
         self._counter = counter
 
     def queue_session(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Puts the session's reads on the prompt's pipeline; returns how many replies they give."""
+        """Queue the session's reads; return the number of replies."""
         if ask.session is None:
             return 0
         self._store.queue_turns(pipe, ask.scope, ask.session, self._read_window(ask.body))
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """The session of these replies, or the only one of its id; nothing where there is none."""
+        """Return the session, or the only one of its id."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -51,14 +51,14 @@ class SessionSection:
         return SessionContent(turns, summary, WindowContent(turns, self._named_window(ask.body)))
 
     def _named_window(self, body: MemoryPromptRequest) -> int | None:
-        """The window that a prompt names for its model, if it names one."""
+        """Return the window of the model the request names."""
         session = body.session
         if session is None or not (session.model_name or session.context_window_max):
             return None
         return session.context_window_max or context_window(session.model_name, self._settings.models)
 
     def _read_window(self, body: MemoryPromptRequest) -> TokenWindow:
-        """How much of a session is read: no more than the prompt can show."""
+        """Return how much of the session the prompt can show."""
         limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
         overhead = 0 if body.max_tokens is None else PER_MESSAGE
         return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)
@@ -66,28 +66,22 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """A session as it was read, and the two parts of a prompt that are made of it."""
-
     turns: SessionTurns | None
     summary: SummaryContent
     window: WindowContent
 
     @property
     def messages(self) -> SessionMessages | None:
-        """The messages that were read; None without a session."""
         turns = self.turns
         return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
 
 
 @dataclass(slots=True)
 class SummaryContent:
-    """The summary of the session; "" for none."""
-
     text: str
     counter: TokenCounter
 
     def fit_section(self, tokens: int | None) -> FittedSummary:
-        """The summary, cut to so many tokens."""
         if not self.text or tokens is None or self.counter.count(self.text) <= tokens:
             return FittedSummary(self.text, self.counter)
         return FittedSummary(self.counter.truncate(self.text, tokens), self.counter)
@@ -95,17 +89,13 @@ class SummaryContent:
 
 @dataclass(slots=True)
 class FittedSummary:
-    """The summary as the prompt shows it."""
-
     text: str
     counter: TokenCounter
 
     def count_tokens(self) -> int:
-        """How many tokens it takes."""
         return self.counter.count(self.text) + PER_MESSAGE if self.text else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One message, or none."""
         if not self.text:
             return SectionText()
         text = SUMMARY_HEAD + escape_frames(self.text)
@@ -114,18 +104,17 @@ class FittedSummary:
 
 @dataclass(slots=True)
 class WindowContent:
-    """The last messages of the session, as they were read for the window of its model."""
+    """The last messages, as read for the model's window."""
 
     turns: SessionTurns | None
     named_window: int | None
 
     def count_tokens(self) -> int:
-        """How many tokens all of them take, those beyond the model's window left out."""
         tokens = FittedWindow(self.turns, () if self.turns is None else self.turns.messages).count_tokens()
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_section(self, tokens: int | None) -> FittedWindow:
-        """The last messages that fit into the window, and into so many tokens; the newest in any case."""
+        """Return the last messages that fit the window and the tokens, at least the newest."""
         if self.turns is None:
             return FittedWindow(None, ())
         if tokens is None:
@@ -136,30 +125,25 @@ class WindowContent:
 
 @dataclass(slots=True)
 class FittedWindow:
-    """The messages that the prompt shows."""
-
     turns: SessionTurns | None
     messages: Sequence[PromptTurn]
 
     @property
     def shown(self) -> SessionMessages | None:
-        """Which they are; None without a session."""
         turns = self.turns
         if turns is None:
             return None
         return SessionMessages(turns.ref, [turn.id for turn in self.messages], turns.total - len(self.messages))
 
     def count_tokens(self) -> int:
-        """How many tokens they take."""
         return sum(turn.tokens + PER_MESSAGE for turn in self.messages)
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """The messages."""
         return SectionText([turn_message(turn) for turn in self.messages])
 
 
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
-    """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
+    """Return a message of a prompt; other roles become the assistant's, with `original_role`."""
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):
         message["original_role"] = turn.role

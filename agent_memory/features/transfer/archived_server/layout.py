@@ -1,11 +1,9 @@
-"""The Redis of the archived server, read only: which keys it wrote, of which Redis types, found by SCAN and read in pages.
+"""The Redis of the archived server, read only: keys and their types, found by SCAN and read in pages.
 
 `working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
 `memory_idx:<id>`                               hash, with the vector as float32 bytes
 `summary_view:<id>:config`, `summary_view:<id>:summary:<group>`   JSON
 `auth_token:<bcrypt>`                           JSON; cannot be moved: the token itself is not in it
-
-Nothing here writes: the source stays as it is.
 """
 
 from __future__ import annotations
@@ -27,8 +25,6 @@ _READ_ONLY_FLAGS = ("migration:complete", "migration:remaining")
 
 
 class OldKind(StrEnum):
-    """What is read of the old layout."""
-
     MEMORY = "memory"
     SESSION = "session"
     VIEW = "view"
@@ -38,23 +34,19 @@ class OldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OldPrefixes:
-    """Begins of the old keys, as REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX set them; a last colon may be left out."""
+    """Prefixes of old keys, by REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX; the last colon is optional."""
 
     memories: str = "memory_idx"
     sessions: str = "working_memory:"
 
     def of(self, kind: OldKind) -> bytes:
-        """The begin of the keys of a kind."""
         names = {OldKind.MEMORY: self.memories, OldKind.SESSION: self.sessions, OldKind.TOKEN: "auth_token"}
         return names.get(kind, "summary_view").rstrip(":").encode() + b":"
 
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key and what stood under it: bytes of a hash's fields or of a document, None when it cannot be read (`problem` says why).
-
-    `seconds_left` is None for what stays.
-    """
+    """A key with its hash's fields or document, or the `problem` with it. `seconds_left` is None without an expiry."""
 
     key: bytes
     name: str
@@ -65,36 +57,33 @@ class OldItem:
 
     @property
     def digest(self) -> bytes:
-        """The key in 16 bytes."""
         return blake2b(self.key, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class OldPage:
-    """Some items, and the cursor behind them (0: there are no more)."""
+    """Items, and the cursor behind them (0: no more)."""
 
     cursor: int
     items: list[OldItem]
 
 
 class OldStore:
-    """Reads the old layout."""
-
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the begin of our own keys, which are never taken for old ones; `source` names this Redis and its prefixes."""
+        """`ours` is the prefix of our own keys, which are skipped; `source` names this Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
         self.source = source
 
     async def run_id(self) -> str:
-        """Names this life of the source: a cursor of SCAN means nothing after a restart."""
+        """Return the server's run id: a SCAN cursor is invalid after a restart."""
         info = (await read(self._client, lambda pipe: pipe.info("server")))[0]
         value = info.get("run_id", b"")
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def count(self, kind: OldKind) -> int:
-        """How many keys of a kind there are, about: SCAN may name one twice."""
+        """Return the approximate number of keys of a kind: SCAN may return one twice."""
         total, cursor = 0, 0
         while True:
             cursor, names = await self._scan(kind, cursor, 1000)
@@ -103,7 +92,7 @@ class OldStore:
                 return total
 
     async def page(self, kind: OldKind, cursor: int, size: int) -> OldPage:
-        """The next about `size` items of a kind, and what follows them. Raises RedisUnavailable, StartupError."""
+        """Return about `size` items of a kind from a cursor. Raises RedisUnavailable, StartupError."""
         cursor, names = await self._scan(kind, cursor, size)
         return OldPage(cursor, await self._read(kind, names))
 
@@ -137,7 +126,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """Whether what follows the prefix is of this kind: views and partitions share one."""
+    """True if the rest of a key is of this kind: views and partitions share a prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:
@@ -175,11 +164,10 @@ def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: A
 
 @asynccontextmanager
 async def open_old(url: str, shown: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
-    """Opens the old Redis for reading. `shown` is its URL without credentials. Raises StartupError when it does not answer."""
+    """Open the old Redis for reading; `shown` is its URL without credentials. Raises StartupError."""
     client = connect(url, pool_size=4, command_timeout=command_timeout)
     try:
         try:
-            # A database is part of the source's name: two of one server are two sources.
             await client.ping()
         except (RedisError, OSError) as error:
             raise StartupError(f"cannot reach the old Redis at {shown}: {str(error)[:200]}") from error

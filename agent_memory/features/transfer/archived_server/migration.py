@@ -1,7 +1,7 @@
-"""Moving in: what an archived server's Redis holds becomes ours, through the store's own write path. Dry, repeatable, resumable.
+"""Migrate an archived server's Redis through our own write path: dry-run, repeatable, resumable.
 
-Nothing that stands here changes, and nothing that was deleted here comes back, however often it runs. A session that changed *there* since
-it was brought is brought again, unless it changed here as well.
+Nothing here changes, and nothing deleted here returns, however often it runs. A session that changed there since
+it was migrated is migrated again, unless it changed here as well.
 """
 
 from __future__ import annotations
@@ -43,17 +43,16 @@ from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import MemoryTypeEnum
 
-# Sessions can be large: few of them are held at one time.
+# Sessions can be large.
 _PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50, OldKind.TOKEN: 500}
 _LISTED = 1000
 _PROBES = 2
-# The same text embedded twice by one model: what differs is rounding. Two models give unrelated vectors.
+# One model's vectors of a text differ by rounding only; two models' are unrelated.
 _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """What became of one kind: everything read is written, merged into what says the same, there (or deleted here) already, in the way of
-    other content, or skipped."""
+    """What became of the items of one kind. `there`: present already; `other`: different content has its id."""
 
     read: int = 0
     written: int = 0
@@ -66,15 +65,13 @@ class MigrationCounts(BaseModel):
 
 
 class MigrationRemark(BaseModel):
-    """Why something was skipped or left, or what had to be changed in it."""
-
     kind: str
     id: str
     reason: str
 
 
 class Report(BaseModel):
-    """What a move did, or in a dry run would do."""
+    """What a migration did, or would do in a dry run."""
 
     dry_run: bool
     finished: bool = False
@@ -90,8 +87,6 @@ class Report(BaseModel):
 
 
 class _Progress(BaseModel):
-    """Where a move stands, as it is kept in Redis."""
-
     run_id: str
     done: list[OldKind] = Field(default_factory=list[OldKind])
     kind: OldKind = OldKind.MEMORY
@@ -101,9 +96,9 @@ class _Progress(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MoveOptions:
-    """How to move. `vectors`: `auto` compares some with the model's own, `reuse` trusts them, `embed` makes all anew.
+    """`vectors`: `auto` compares some with the model's own, `reuse` trusts them, `embed` computes all.
 
-    With `extract`, messages that no facts were taken from yet become memories here. `restart` forgets where an unfinished move stood.
+    With `extract`, facts are extracted here from messages not extracted there. `restart` ignores earlier progress.
     """
 
     dry_run: bool = True
@@ -114,12 +109,10 @@ class MoveOptions:
 
 
 OnProgress = Callable[[OldKind, int, int], None]
-"""Is told the kind, how many of it have been read in this run, and how many there are about."""
+"""Called with the kind, the items read in this run, and their approximate total."""
 
 
 class MigrationService:
-    """Moves one source."""
-
     def __init__(
         self,
         settings: Settings,
@@ -147,7 +140,7 @@ class MigrationService:
         self._preview = MigrationPreview(moves, memories)
 
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
-        """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
+        """Migrate everything, or report what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
         self._preview = MigrationPreview(self._moves, self._memories)
         report = progress.report
@@ -226,8 +219,6 @@ class MigrationService:
             brought[item.digest] = MovedRecord(print_, version)
         return brought
 
-    # ------------------------------------------------------------------------------------------------------------ memories
-
     async def _move_memories(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
         memories: dict[str, OldMemory] = {}
         for item in items:
@@ -281,7 +272,7 @@ class MigrationService:
         report.vectors_to_embed += new - reused
 
     async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
-        """The vectors that can be kept, by id: those of this model, of memories that are searched by their own text alone."""
+        """Return usable vectors by id: of this model, and of memories indexed by their own text alone."""
         usable: dict[str, NDArray[np.float32]] = {}
         for memory in memories if options.vectors != "embed" else ():
             in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
@@ -308,10 +299,8 @@ class MigrationService:
                 return {}
         return usable
 
-    # ------------------------------------------------------------------------------------------------------------ sessions
-
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
+        """Return the version the session has here, 0 if it is not ours. Raises UnmovableRecord."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self._memories.get(scope, [record.id for record in old.body.memories])
@@ -357,13 +346,13 @@ class MigrationService:
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
         own = enumerate(body.memories if longterm.enabled else ())
         waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
-        # Without ttl_seconds its last PUT said "for ever", whatever expiry an earlier one left on the key.
+        # Without ttl_seconds its last PUT removed any expiry.
         left = None if body.ttl_seconds is None else item.seconds_left
         debounce = longterm.extraction_debounce_seconds
         return SessionWrite(
             mode="put",
             messages=[
-                # What was promoted or extracted there is not done a second time here.
+                # Messages promoted or extracted there are not processed again.
                 NewMessage(
                     message,
                     self._counter.count_chat(message),
@@ -387,8 +376,6 @@ class MigrationService:
             if_match="absent" if before is None else str(before.version),
             moved=MovedSession(body.created_at, body.updated_at, left),
         )
-
-    # --------------------------------------------------------------------------------------------------------------- views
 
     async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         values = view_of(item.document or b"")
@@ -437,6 +424,6 @@ def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]
 
 
 def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
-    """Names it in the report, which stays bounded: the counts are always whole."""
+    """Add a remark to the report, which is bounded; counts are complete."""
     if len(remarks) < _LISTED:
         remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

@@ -1,4 +1,4 @@
-"""What a move would come to, without a write: for a dry run, as exactly as the move itself would say it."""
+"""Predict exactly what a migration would do, without writing: the dry run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 @dataclass(frozen=True, slots=True)
 class _PreviewedRecord:
-    """A record that is looked at: its name in keys, what makes it the same, its place among others, and what of it is here."""
-
     record: MemoryRecord
     mid: str
     digest: str
@@ -31,7 +29,7 @@ class _PreviewedRecord:
 
 
 class MigrationPreview:
-    """Remembers what the run would have written so far: what comes later meets that, too."""
+    """Remembers what the run would have written so far, which later items would meet."""
 
     def __init__(self, moves: MoveStore, memories: MemoryStore) -> None:
         self._moves = moves
@@ -43,7 +41,7 @@ class MigrationPreview:
         """The messages of sessions that would be here by now."""
 
     async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """What `settling.adopt_settled` would answer, had the run written what it would have."""
+        """Return the states `adopt_settled` would return after what the run would have written."""
         coming = [
             _PreviewedRecord(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
@@ -51,7 +49,7 @@ class MigrationPreview:
         await self._read_holders(scope, coming)
         others = set(await self._memories.taken_ids(scope, records))
         states = [""] * len(coming)
-        # In the order in which they are adopted; what has the words of another is settled when all the others are there.
+        # In the order of adoption; repeats are decided last, when all others exist.
         twins: list[tuple[int, MemoryRecord]] = []
         for position in sorted(range(len(coming)), key=lambda position: records[position].created_at):
             preview = coming[position]
@@ -70,11 +68,11 @@ class MigrationPreview:
         return states
 
     def knows(self, scope: Scope, memory_id: str) -> bool:
-        """Whether a memory of this id would be here by now."""
+        """True if a memory of this id would exist by now."""
         return self._memories.mid(scope, memory_id) in self._digests
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-        """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
+        """Raise IdTaken for a session's memories whose id belongs to another owner."""
         placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
         taken = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for position, record in placed:
@@ -82,7 +80,6 @@ class MigrationPreview:
                 raise IdTaken([record.id], field=f"memories.{position}.id")
 
     async def _read_holders(self, scope: Scope, coming: Sequence[_PreviewedRecord]) -> None:
-        """Reads the memories here that have the words of some of these, once."""
         mids = {mid for preview in coming for mid in preview.here.holders.values()} - self._records.keys()
         names = sorted(mids)
         for mid, stored in zip(names, await self._memories.load_by_names(scope, names), strict=True):
@@ -93,7 +90,7 @@ class MigrationPreview:
                 self._by.setdefault((preview.standing.scope, name), mid)
 
     def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
-        """What stands in the way of a record by its id, which may be `of_another` owner; "" when nothing does."""
+        """Return the state if the record's id decides it, else ""."""
         if preview.here.buried:
             return "buried"
         if of_another:
@@ -104,12 +101,11 @@ class MigrationPreview:
         return "same" if preview.here.alias == preview.digest else ""
 
     def _holder_of(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
-        """The other memory that has the words of a record under a name."""
         mid = self._by.get((preview.standing.scope, name)) if name else None
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """The memory beside which a statement is not written; messages of sessions have their own place."""
+        """Return the memory that a statement would repeat; messages of sessions have their own place."""
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
@@ -118,7 +114,7 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
+        """Record it as written, unless it is a message in known words."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"
@@ -130,7 +126,7 @@ class MigrationPreview:
             if stands.kin:
                 self._by.setdefault((stands.scope, name), preview.mid)
             else:
-                # Of what was said, the last time counts.
+                # Of turns, the last one counts.
                 self._by[stands.scope, name] = preview.mid
         return "new"
 
@@ -151,6 +147,5 @@ class MigrationPreview:
 
 
 def place_ended(record: MemoryRecord) -> bool:
-    """Whether a memory goes to the history as soon as it is written: its time is over."""
     ends = ends_at(record)
     return ends is not None and ends <= datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""A move from another server, on our side: how far it is, which sessions it brought, and what of its memories is here already."""
+"""The progress of a migration on our side, and what of its memories exists here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIFETIME_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class MovedRecord:
-    """A session or view that a move brought: a fingerprint of what it was there, and the version it got here."""
+    """The fingerprint of a migrated session or view there, and its version here."""
 
     fingerprint: str
     version: int
@@ -32,8 +32,10 @@ class MovedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExistingDigests:
-    """What is here of a memory: digests of what stands under its id and of what came under it as another's evidence, whether it was
-    deleted here, and the memories that hold its words (names in keys), by the fields of `standing`."""
+    """What exists of a memory: the digests under its id and its alias, whether it was deleted, and
+
+    the memories (mids) with its words, by `standing` field.
+    """
 
     digest: str | None
     alias: str | None
@@ -42,20 +44,18 @@ class ExistingDigests:
 
 
 class MoveStore:
-    """The notes of moves, by source."""
-
     def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:
         self._client = client
         self._keys = keys
         self._memories = memories
 
     async def load(self, source: str) -> bytes | None:
-        """How far the move from a source is, as `save` wrote it."""
+        """Return the progress of a source, as `save` wrote it."""
         key = self._keys.move(source)
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
     async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
-        """Notes how far a move is, and what it has brought since, in one step."""
+        """Store progress and what was migrated since in one step."""
         key = self._keys.move(source)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -66,7 +66,6 @@ class MoveStore:
                 await pipe.execute()
 
     async def brought(self, source: str, names: Sequence[bytes]) -> list[MovedRecord | None]:
-        """What earlier runs brought of these."""
         if not names:
             return []
         key = f"{self._keys.move(source)}:s"
@@ -74,7 +73,6 @@ class MoveStore:
         return [None if raw is None else _brought(raw) for raw in rows]
 
     async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingDigests]:
-        """What is here of some records, in one round trip."""
         mids = [self._memories.mid(scope, record.id) for record in records]
         standings = [standing(scope.tenant, record) for record in records]
         names = [tuple(dict.fromkeys(filter(None, (stands.kin, stands.words, WORDS + stands.words[1:])))) for stands in standings]
@@ -92,7 +90,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
-        """Makes memories findable by vectors (length 1) that came with them, where they still wait for one; returns how many."""
+        """Index memories by their own vectors (length 1) where they still wait for one; return how many."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

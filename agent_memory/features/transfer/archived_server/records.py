@@ -1,6 +1,6 @@
-"""What the archived server stored, as our models: pure, tolerant of every form that its releases wrote, and saying what it had to change.
+"""Convert the archived server's data to our models (pure), in every form its releases wrote.
 
-Nothing is guessed silently: what cannot be kept as it was is a note on the record; what cannot be a record at all is `UnmovableRecord`.
+Each change is a note; what cannot be converted raises `UnmovableRecord`.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _VECTORS = (b"vector", b"embedding")
 
 
 class UnmovableRecord(ValueError):
-    """This cannot be moved; the message says why."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class OldMemory:
-    """A long-term memory, the float32 vector that stood with it, and what had to be changed."""
+    """A memory, its float32 vector, and notes of changes."""
 
     record: MemoryRecord
     vector: bytes | None
@@ -59,7 +59,7 @@ class OldMemory:
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A session; `body.ttl_seconds` is what its last PUT said."""
+    """A session; `body.ttl_seconds` is from its last PUT."""
 
     ref: SessionRef
     body: WorkingMemory
@@ -67,7 +67,7 @@ class OldSession:
 
 
 def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
-    """A memory from its hash; `name` is what follows the prefix in its key. Raises Unusable."""
+    """Return a memory from its hash; `name` is its key without the prefix. Raises UnmovableRecord."""
     notes: list[str] = []
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
@@ -89,7 +89,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
+    """Return a memory from its fields; `flag` is the default extraction mark. Raises UnmovableRecord."""
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
@@ -119,7 +119,7 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Times that are missing: the nearest known one, or that of a ULID. Else they count as not given, and become the time of the move."""
+    """Fill missing times by the nearest known one or that of a ULID; else they become the time of the migration."""
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))
     for name in ("created_at", "updated_at", "last_accessed"):
@@ -128,7 +128,7 @@ def _fill_times(fields: dict[str, Any]) -> None:
 
 
 def session_of(raw: bytes) -> OldSession:
-    """A session from its JSON. Raises Unusable."""
+    """Return a session from its JSON. Raises UnmovableRecord."""
     notes: list[str] = []
     values = _document(raw, notes)
     times = {name: instant(values.get(name), name, notes) for name in ("created_at", "last_accessed", "updated_at")}
@@ -156,30 +156,25 @@ def session_of(raw: bytes) -> OldSession:
 
 
 def view_of(raw: bytes) -> dict[str, Any]:
-    """What the JSON of a summary view says. Raises Unusable."""
+    """Return the fields of a summary view. Raises UnmovableRecord."""
     return _document(raw, [])
 
 
 def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
-    """What the JSON of a computed partition says. Raises Unusable."""
+    """Return the fields of a computed partition. Raises UnmovableRecord."""
     values = _document(raw, notes)
     values["summary"] = clean_text(values.get("summary"), notes, "summary")
     return values
 
 
 def problem_of(error: ValueError) -> str:
-    """What is wrong with values that were refused."""
     return first_problem(error) if isinstance(error, ValidationError) else str(error)
-
-
-# ---------------------------------------------------------------------------------------------------------------- sessions
 
 
 def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
     text = decode_text(raw, notes, "the document")
     try:
         values: Any = json.loads(text)
-        # An early release wrote JSON as a string of JSON.
         values = json.loads(values) if isinstance(values, str) else values
     except (ValueError, RecursionError):
         raise UnmovableRecord("it is not JSON") from None
@@ -216,7 +211,7 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
         )
         name = fields.get("id")
         built = {
-            # Where an id is missing, what is said and its place make one, so that moving again makes the same.
+            # A missing id is made of content and position, so that another run makes the same.
             "id": name if isinstance(name, str) and name.strip() else made_id(str(position), said, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
             "content": said,

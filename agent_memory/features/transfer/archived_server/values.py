@@ -1,4 +1,4 @@
-"""Single values as the archived server stored them, made fit for our models: pure, and every change is a note for the report."""
+"""Convert single values of the archived server (pure); every change is a note."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _DATETIME = TypeAdapter(datetime)
 
 
 def decode_text(raw: bytes, notes: list[str], name: str) -> str:
-    """Bytes as text."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -31,7 +30,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
 
 
 def clean_text(value: Any, notes: list[str], name: str) -> str:
-    """A text without control characters and lone surrogates."""
+    """Return a text without control characters and lone surrogates."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)
@@ -42,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """An object of the caller's own, with what JSON or UTF-8 cannot say replaced."""
+    """Return a caller's object; what JSON or UTF-8 cannot represent is replaced."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -75,7 +74,6 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
 
 
 def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any]:
-    """The object of a hash's field."""
     if not value:
         return {}
     try:
@@ -87,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Tags: joined by commas, by `|` in old releases, or a list."""
+    """Return tags joined by commas, by `|` in old releases, or from a list."""
     if value is None or value == "":
         return None
     if isinstance(value, list):
@@ -97,7 +95,7 @@ def split_tags(value: Any) -> list[str] | None:
 
 
 def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] | None:
-    """Topics or entities, as many and as long as there may be."""
+    """Return topics or entities cut to our limits."""
     if values is None:
         return None
     clean = [" ".join(clean_text(value, notes, name).split()).replace(",", " ") for value in values]
@@ -108,7 +106,7 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
 
 
 def count_of(value: Any, notes: list[str]) -> int:
-    """A number of times, not negative."""
+    """Return a count, never negative."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
     except (TypeError, ValueError, OverflowError):
@@ -117,7 +115,6 @@ def count_of(value: Any, notes: list[str]) -> int:
 
 
 def memory_type_of(value: Any, notes: list[str]) -> str:
-    """A kind of memory that we know."""
     word = str(value or "").strip().lower()
     if word in list(MemoryTypeEnum):
         return word
@@ -126,7 +123,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
 
 
 def number_or_text(value: Any) -> Any:
-    """The number of a hash's field; anything else goes on as it is, an ISO date perhaps."""
+    """Return a field's number, or its text: an ISO date perhaps."""
     try:
         return None if value is None or value == "" else float(value)
     except ValueError:
@@ -134,11 +131,11 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """A time: seconds since 1970 or ISO 8601; a naive one is in UTC."""
+    """Return a time from seconds since 1970 or ISO 8601; naive ones are UTC."""
     if value is None or value == "":
         return None
     try:
-        # An absurd number is no date; pydantic would take a large one for milliseconds.
+        # pydantic would read a large number as milliseconds.
         if isinstance(value, bool) or (isinstance(value, int | float) and not abs(value) < _END_OF_TIME):
             raise ValueError("out of range")
         moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else _DATETIME.validate_python(value)
@@ -149,7 +146,6 @@ def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
 
 
 def ulid_time(name: str) -> datetime | None:
-    """The time that a ULID was made at, if it is one."""
     try:
         return ULID.from_str(name).datetime
     except (ValueError, OverflowError):
@@ -157,18 +153,17 @@ def ulid_time(name: str) -> datetime | None:
 
 
 def made_id(*parts: Any) -> str:
-    """The id of what has none: always the same for the same parts."""
+    """Return an id that is the same for the same parts."""
     text = "\0".join(str(part) for part in parts)
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def first_problem(error: ValidationError) -> str:
-    """Why a model refused, in a line without the value."""
+    """Return why a model refused, without the value."""
     problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
     path = ".".join(str(part) for part in problem["loc"])
     return f"{path}: {problem['msg']}"
