@@ -1,0 +1,60 @@
+"""The core runs without extensions, and another package can bring one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.cli import ROOT, clean_environment
+from tests.support.processes import running
+
+pytestmark = pytest.mark.slow
+
+FOLDERS = ("agent_memory", "worker", "client", "evaluation", "tests")
+# Compatible APIs show profiles and items, so they go with the extensions.
+LEFT_OUT = ("agent_memory/extensions", "agent_memory/interfaces/compat", "tests/extensions", "tests/compat")
+
+
+def test_core_passes_its_first_tests_without_extensions(tmp_path: Path) -> None:
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for folder in LEFT_OUT:
+        shutil.rmtree(tmp_path / folder)
+    path = ":".join(str(tmp_path / folder) for folder in (".", "worker", "client", "evaluation"))
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--timeout", "600", "tests/fundamentals"]
+    program = "import agent_memory.feature_list as it; print(it.__file__, *sorted(feature.name for feature in it.FEATURES))"
+    environment = clean_environment(PYTHONPATH=path)
+    listed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    file, *features = listed.stdout.split()
+    assert Path(file).is_relative_to(tmp_path)
+    assert features == ["access", "extraction", "forget", "jobs", "memories", "privacy", "recall", "sessions", "transfer"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of examples/extension, installed into a folder of its own."""
+    folder = tmp_path_factory.mktemp("extension")
+    source = shutil.copytree(ROOT / "examples" / "extension", folder / "source")
+    target = folder / "installed"
+    install = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(target), str(source)]
+    subprocess.run([sys.executable, "-m", *install], check=True, env=clean_environment(), capture_output=True)
+    return target
+
+
+async def test_installed_extension_serves_its_route(installed: Path, tmp_path: Path) -> None:
+    async with running(tmp_path, "serve", "--port", "0", PYTHONPATH=str(installed)) as server:
+        async with httpx.AsyncClient(base_url=await server.base_url(), timeout=30) as http:
+            for session in ("s1", "s2"):
+                body = {"user_id": "ana", "messages": [{"role": "user", "content": "I moved to Porto"}]}
+                (await http.put(f"/v1/working-memory/{session}", json=body)).raise_for_status()
+            assert (await http.get("/v1/last-session", params={"user_id": "ana"})).json() == {"session_id": "s2"}
+            assert (await http.get("/v1/last-session", params={"user_id": "ben"})).json() == {"session_id": None}
+            assert "/v1/last-session" in (await http.get("/openapi.json")).json()["paths"]
