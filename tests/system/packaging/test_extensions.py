@@ -50,11 +50,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_installed_extension_serves_its_route(installed: Path, tmp_path: Path) -> None:
-    async with running(tmp_path, "serve", "--port", "0", PYTHONPATH=str(installed)) as server:
-        async with httpx.AsyncClient(base_url=await server.base_url(), timeout=30) as http:
-            for session in ("s1", "s2"):
-                body = {"user_id": "ana", "messages": [{"role": "user", "content": "I moved to Porto"}]}
-                (await http.put(f"/v1/working-memory/{session}", json=body)).raise_for_status()
-            assert (await http.get("/v1/last-session", params={"user_id": "ana"})).json() == {"session_id": "s2"}
-            assert (await http.get("/v1/last-session", params={"user_id": "ben"})).json() == {"session_id": None}
-            assert "/v1/last-session" in (await http.get("/openapi.json")).json()["paths"]
+    environment = {"PYTHONPATH": str(installed)}
+    async with running(tmp_path, "serve", "--port", "0", **environment) as server, httpx.AsyncClient(timeout=30) as http:
+        http.base_url = await server.base_url()
+        for session in ("s1", "s2"):
+            body = {"user_id": "ana", "messages": [{"role": "user", "content": "I moved to Porto"}]}
+            (await http.put(f"/v1/working-memory/{session}", json=body)).raise_for_status()
+        assert (await http.get("/v1/last-session", params={"user_id": "ana"})).json() == {"session_id": "s2"}
+        assert (await http.get("/v1/last-session", params={"user_id": "ben"})).json() == {"session_id": None}
+        assert "/v1/last-session" in (await http.get("/openapi.json")).json()["paths"]
