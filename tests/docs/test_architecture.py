@@ -1,0 +1,44 @@
+"""The walks of the architecture page name functions that exist, and stay short."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+
+from tests.support.cli import ROOT
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+STEP = re.compile(r"`((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py` `([\w.]+)`")
+# Functions and modules of a walk at most.
+LIMITS = {"a created memory": (20, 10), "from an appended message to its memory": (30, 12), "a prompt's query": (25, 12)}
+
+
+def walk(name: str) -> list[tuple[str, str]]:
+    section = PAGE.partition(f"## Walk: {name}\n")[2].partition("\n## ")[0]
+    return [(module, function) for module, function in STEP.findall(section)]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_step_of_a_walk_exists(name: str) -> None:
+    steps = walk(name)
+    assert len(steps) >= 10
+    for module, function in steps:
+        package = module if module.startswith("agent_memory_worker") else f"agent_memory/{module}"
+        found = import_module(package.replace("/", "."))
+        for part in function.split("."):
+            found = getattr(found, part)
+        assert callable(found), function
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_walks_are_short(name: str) -> None:
+    functions, modules = LIMITS[name]
+    steps = walk(name)
+    assert len(set(steps)) <= functions
+    assert len({module for module, _ in steps}) <= modules
+
+
+def test_page_fits_on_two_screens() -> None:
+    assert len(PAGE.split()) <= 900
