@@ -10,7 +10,7 @@ import pytest
 from tests.support.cli import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-STEP = re.compile(r"`((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py` `([\w.]+)`")
+STEP = re.compile(r"^\d+\. `((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py` `([\w.]+)`", re.MULTILINE)
 # Functions and modules of a walk at most.
 LIMITS = {"a created memory": (20, 10), "from an appended message to its memory": (30, 12), "a prompt's query": (25, 12)}
 

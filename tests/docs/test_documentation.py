@@ -151,7 +151,7 @@ def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
             assert name in variables() or name in RETIRED or name in foreign, word
         if re.fullmatch(r"[\w./-]+\.(py|yml|lock)|[\w-]+/([\w-]+/)*", word) and "/" in word:
             levels = (ROOT / "agent_memory" / level for level in ("foundation", "features", "extensions", "interfaces"))
-            places = (ROOT, ROOT / "agent_memory", *levels, ROOT / "worker" / "agent_memory_worker")
+            places = (ROOT, ROOT / "agent_memory", *levels, ROOT / "worker", ROOT / "worker" / "agent_memory_worker")
             assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word
 
 
