@@ -1,6 +1,6 @@
 # What a person types. Python 3.11 and make are all that is needed; everything is installed into .venv from a pinned lock.
 # ARGS goes to the command that is run: make serve ARGS="--port 8100", make test ARGS="tests/foundation -k settings".
-# What is run rarely stands in scripts/: tests.sh (other products' clients, TypeScript, coverage), lock.sh, node_packages.sh, clean.sh.
+# What is run rarely stands in scripts/: tests.sh (other products' clients, TypeScript, coverage), format.sh, lock.sh, node_packages.sh, clean.sh.
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: help setup dev serve test quick check docs format eval test-models test-integrations test-integrations-first
+.PHONY: help setup dev serve test quick check docs eval test-models test-integrations test-integrations-first
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -21,7 +21,7 @@ help:
 	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
 	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
-	@echo "make check   style, types, import rules, documentation     make format   formats the code     make docs   the site, into site/"
+	@echo "make check   style, types, import rules, documentation     scripts/format.sh   formats the code     make docs   the site, into site/"
 
 setup:
 	@scripts/venv.sh run
@@ -67,10 +67,6 @@ check: dev
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/check_sizes.py
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
-
-format: dev
-	.venv/bin/ruff check --fix .
-	.venv/bin/ruff format .
 
 # A file or a folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"
 EVAL_DATA ?= ../shared/data

@@ -58,10 +58,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(target: Target) -> AsyncGenerator[Api]:
-    """Open the API of a target. Who can read the settings and reach Redis needs no key: that is the operator.
-
-    Raises StartupError, or NotFound for a 404.
-    """
+    """Open the API of a target; who can reach a store is its operator, and needs no key. Raises StartupError, NotFound for a 404."""
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
         # A transport of our own, since that of httpx asks proxies that the environment names.
@@ -101,9 +98,7 @@ async def _open(
 
 
 def _failure(error: MemoryClientError, shown: str) -> StartupError:
-    if isinstance(error, MemoryServerError) and error.status_code is not None:
-        hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if error.status_code == 401 else ""
-        return StartupError(f"{shown} refuses: {error}{hint}")
-    if isinstance(error, MemoryUnavailableError):
-        return StartupError(f"no server answers at {shown}: {error}")
-    return StartupError(f"{shown}: {error}")
+    status = error.status_code if isinstance(error, MemoryServerError) else None
+    hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if status == 401 else ""
+    place = f"no server answers at {shown}" if isinstance(error, MemoryUnavailableError) else shown
+    return StartupError(f"{place if status is None else f'{shown} refuses'}: {error}{hint}")

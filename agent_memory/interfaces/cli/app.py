@@ -23,7 +23,7 @@ _GROUPS = {
     "Run": ("serve", "api", "worker", "mcp", "redis"),
     "Look": ("search", "prompt", "show", "doctor", "top", "health", "version"),
     "Change": ("forget", "export", "import", "erase", "delete", "token"),
-    "Operate": ("migrate", "rebuild", "accept-store"),
+    "Operate": ("migrate", "backup", "rebuild", "accept-store"),
     "Everything else": ("call",),
     "Names of the archived server": ("migrate-memories", "migrate-working-memory", "rebuild-index", "schedule-task", "task-worker"),
 }
@@ -84,6 +84,8 @@ _SETTINGS["ACCESS_LOG"] = Annotated[
     bool | None, typer.Option("--access-log/--no-access-log", help="a line in the log for each request (yes) [env: ACCESS_LOG]")
 ]
 _MODELS = ("KEY_PREFIX", "MODEL_PROVIDER", "OPENAI_BASE_URL", "GENERATION_MODEL", "EMBEDDING_MODEL")
+_Backend = Literal["docket", "asyncio"]
+_BACKENDS = "docket: workers are other processes; asyncio: a worker runs in this one"
 _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
@@ -118,9 +120,7 @@ def serve(given: dict[str, str]) -> None:
 @_with_settings("HOST", "PORT", "REDIS_URL", *_MODELS, *_PROCESS, "ACCESS_LOG")
 def api(
     given: dict[str, str],
-    task_backend: Annotated[
-        Literal["docket", "asyncio"], typer.Option(help="docket: workers are other processes; asyncio: a worker runs in this one")
-    ] = "docket",
+    task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "docket",
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
@@ -140,9 +140,7 @@ def worker(given: dict[str, str]) -> None:
 def mcp(
     given: dict[str, str],
     mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option(help="how clients speak to it")] = "stdio",
-    task_backend: Annotated[
-        Literal["asyncio", "docket"], typer.Option(help="asyncio: background work is done in this process; docket: by workers")
-    ] = "asyncio",
+    task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
     _run().mcp(given, mode, with_worker=task_backend == "asyncio")

@@ -1,7 +1,4 @@
-"""What makes a function a command: options beside its own, the server or store that it asks, and the output of what it returns.
-
-Imports nothing heavy: `agent-memory --help` must not wait for the server's libraries.
-"""
+"""What makes a function a command: options beside its own, the server or store that it asks, and the output of what it returns."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class Answer:
 def extend(
     command: Callable[..., Any], added: Sequence[Parameter], call: Callable[[dict[str, Any], dict[str, Any]], Any], *, skip: int = 1
 ) -> Callable[..., Any]:
-    """Return a command with `added` options, which calls `call` with their values and with those of its own.
-
-    The first `skip` parameters of `command` are no options: `call` fills them in.
-    """
+    """Return a command with `added` options: `call` gets their values, and those of all but the first `skip` parameters of `command`."""
     names = [parameter.name for parameter in added]
 
     def run(**values: Any) -> Any:
@@ -74,10 +68,8 @@ def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Call
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
         def call(added: dict[str, Any], own: dict[str, Any]) -> None:
-            target = _target(**{name: added[name] for name in ("url", "api_key", "data_dir")})
-
             async def run() -> Any:
-                async with opened(target) as reached:
+                async with opened(_target(**{parameter.name: added[parameter.name] for parameter in _TARGET})) as reached:
                     return await command(reached, **own)
 
             _emit(asyncio.run(run()), added)
@@ -106,9 +98,9 @@ def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Targ
 def _emit(answer: Any, output: dict[str, Any]) -> None:
     answer = answer if isinstance(answer, Answer) else Answer(answer)
     as_json = output["as_json"] or output["form"] == "json"
-    if as_json or answer.text is None:
+    if answer.data is not None and (as_json or answer.text is None):
         typer.echo(json.dumps(answer.data, ensure_ascii=False, indent=None if as_json else 2))
     else:
-        say(*answer.text)
+        say(*(answer.text or ()))
     if answer.code:
         raise typer.Exit(answer.code)

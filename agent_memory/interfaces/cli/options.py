@@ -1,7 +1,4 @@
-"""What commands share: options, the server or store they ask, the question before a deletion, and their output.
-
-Imports nothing heavy: `agent-memory --help` must not wait for the server's libraries.
-"""
+"""What commands share: options, the server or store they ask, the question before a deletion, and their output."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 
 FAILED, USAGE, NOT_FOUND = 1, 2, 3
-_COLUMNS = 100
+_WRAPPING: dict[str, Any] = {"width": 100, "subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
 
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="only this namespace")]
 User = Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="only this user")]
@@ -29,10 +26,7 @@ Agent = Annotated[bool, typer.Option("--agent", help="of the agent of that name"
 Owner = Annotated[str, typer.Argument(metavar="USER", help="whose data; with --agent an agent's name")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask first")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="only show what would go")]
-Url = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", help="a running server (AGENT_MEMORY_URL; without one, the store of the settings is opened)"),
-]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="a running server (AGENT_MEMORY_URL, else the store is opened)")]
 RedisUrl = Annotated[str | None, typer.Option("--redis-url", metavar="URL", help="the Redis of the store [env: REDIS_URL]")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="the store of an embedded Redis [env: DATA_DIR]")]
 
@@ -75,10 +69,7 @@ def announce(kind: Literal["server", "store"], name: str) -> None:
 def say(*lines: str, err: bool = False) -> None:
     """Print lines for people, none longer than 100 columns unless one word is."""
     for line in lines:
-        typer.echo(
-            "\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)) or "",
-            err=err,
-        )
+        typer.echo(textwrap.fill(line, **_WRAPPING), err=err)
 
 
 def working(what: str) -> Status:
@@ -89,9 +80,7 @@ def working(what: str) -> Status:
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Return when it may be done; `option` does it without a question.
-
-    Raises typer.Exit otherwise, with a line on stderr: 2 where nobody can be asked."""
+    """Return when it may be done. Raises typer.Exit otherwise: code 2 where nobody can be asked, who could give `option` instead."""
     if force:
         return
     if not sys.stdin.isatty():

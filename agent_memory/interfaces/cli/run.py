@@ -100,10 +100,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse", "streamable-http"] | None, *, with_worker: bool) -> None:
-    """Open what is asked for in order (port, Redis, runtime, parts), wait for the end, close in reverse.
-
-    `face` is what listens on a port: the API, or MCP alone by one of its modes.
-    """
+    """Open a port for `face` (the API, or MCP by a mode), Redis, the runtime and parts in order; wait for the end; close in reverse."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners = stack.enter_context(listening(place.host, place.port)) if face else []
@@ -178,9 +175,9 @@ async def _run_parts(
     name: str = "api",
     may_end: bool = False,
 ) -> None:
-    """Runs the face and the worker as tasks until a signal, or until one of them ends by itself, which ends the process.
+    """Run the face and the worker as tasks until a signal, or until one of them ends by itself, which ends the process.
 
-    `lines` are printed when requests are answered. A face that `may_end` has one client, and no more to do without it.
+    Prints `lines` when requests are answered. A face that `may_end` has one client, and no more to do without it.
     """
     if with_worker:
         # docket and what it needs take a third of a second to import: an API by itself does not wait for them.
@@ -224,7 +221,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Waits for a part that was asked to end; cuts it off after `seconds`."""
+    """Wait for a part that was asked to end; cut it off after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

@@ -19,10 +19,7 @@ from agent_memory.interfaces.cli.options import named_server, server_here, shown
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `begun`: a server has used it; else its Redis holds nothing of ours but API keys perhaps.
-
-    `data_dir` is where an embedded Redis keeps it.
-    """
+    """An open store. `begun` if a server has used it (else it has API keys at most); `data_dir` is that of an embedded Redis."""
 
     url: str
     shown: str

@@ -81,6 +81,18 @@ def _commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
+def test_help_fits_100_columns() -> None:
+    for name, _ in [("", None), *_commands(typer.main.get_command(app))]:
+        shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200"}).stdout
+        assert [line for line in shown.splitlines() if len(line) > 100] == [], name
+
+
+def test_each_command_that_answers_offers_json() -> None:
+    silent = {"serve", "api", "worker", "task-worker", "mcp", "redis", "health", "version", "accept-store"}
+    offered = {name for name, command in _commands(typer.main.get_command(app)) if any("--json" in each.opts for each in command.params)}
+    assert {name for name, _ in _commands(typer.main.get_command(app))} - offered == silent
+
+
 def test_each_command_names_the_user_and_the_server_alike() -> None:
     named: Counter[str] = Counter()
     for name, command in _commands(typer.main.get_command(app)):

@@ -141,6 +141,25 @@ async def test_memories_are_deleted_after_a_question(server: Server) -> None:
     assert (await server.run("delete memory")).exit_code == 2
 
 
+async def test_a_session_is_shown_and_work_is_counted(server: Server) -> None:
+    shown = json.loads((await server.run("show 's 1' --session -u ada")).stdout)
+    assert [message["content"] for message in shown["messages"]] == ["hello there"]
+    counted = json.loads((await server.run("top --json")).stdout)
+    assert counted["work"]["memory"]["dead"] == 0
+    lines = (await server.run("top")).stdout.splitlines()
+    assert lines[0].split() == ["work", "waits", "dead", "oldest"]
+    assert "Ada keeps bees." in (await server.run("prompt 'who keeps bees' -u ada")).stdout
+
+
+async def test_a_long_memory_is_wrapped_for_people_and_whole_as_json(server: Server) -> None:
+    text = " ".join(f"word{number}" for number in range(60))
+    await server.memory.create_long_term_memory([fact("long", text, user_id="lea")])
+    lines = (await server.run("search '' -u lea")).stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert " ".join(" ".join(lines).split()).count(text) == 1
+    assert json.loads((await server.run("search '' -u lea --json")).stdout)["memories"][0]["text"] == text
+
+
 async def test_a_session_is_deleted(server: Server) -> None:
     assert isinstance((await server.run("delete session 's 1' -u ben -f")).exception, NotFound)
     assert (await server.run("delete session 's 1' -u ada -f")).exit_code == 0

@@ -43,6 +43,7 @@ COMMANDS = [
     ["schedule-task", "compact_long_term_memories"],
 ]
 ASKING = [["health"]]
+MEMORY = json.dumps({"memories": [{"id": "m1", "text": "Ada keeps bees.", "memory_type": "semantic"}]})
 NAMES = [" ".join(words[:2]) for words in COMMANDS]
 
 Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
@@ -217,13 +218,18 @@ async def test_a_running_servers_own_store_is_not_opened_twice(run: Run, folder:
         one_line(await run("token", "list", PORT=url.rpartition(":")[2]), "in use by another agent-memory", f"--url {url}")
         one_line(await run("rebuild-index", AGENT_MEMORY_URL=url, DATA_DIR="agent-memory-data"), "works on a store itself")
         one_line(await run("rebuild-index", "--data-dir", "agent-memory-data"), "in use by another agent-memory", "stop it first")
+        assert (await run("call", "POST", "/v1/long-term-memory/?wait=true", "--data", MEMORY, AGENT_MEMORY_URL=url)).returncode == 0
+        copied = await run("backup", "copy", "--json", DATA_DIR="agent-memory-data")
+        assert json.loads(copied.stdout) == {"folder": "copy"}
+        one_line(await run("backup", "copy"), "cannot copy")
         assert (await run("health", AGENT_MEMORY_URL=url)).stderr == f"agent-memory: server {url}\n"
         await server.stop()
     rebuilt = await run("rebuild-index", "--data-dir", "agent-memory-data", AGENT_MEMORY_URL=url)
-    assert (rebuilt.returncode, rebuilt.stdout) == (0, "indexed 0 memories, 0 vectors and 0 sessions\n")
+    assert (rebuilt.returncode, rebuilt.stdout) == (0, "indexed 1 memories, 1 vectors and 0 sessions\n")
     assert f"agent-memory: store in {folder}/agent-memory-data" in rebuilt.stderr
     listed = await run("token", "list", "--data-dir", "agent-memory-data", REDIS_URL="redis://127.0.0.1:1/0")
     assert (listed.returncode, listed.stdout) == (0, "no API keys\n"), "the directory that was named, not REDIS_URL"
+    assert "Ada keeps bees." in (await run("show", "m1", "--data-dir", "copy")).stdout, "a backup that was made beside a server"
 
 
 async def test_a_look_at_a_move_begins_no_store(run: Run, redis_url: str, folder: Path) -> None:

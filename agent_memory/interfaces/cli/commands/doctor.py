@@ -36,10 +36,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, then the settings; exit code 1 if something would stop `serve`.
-
-    Without `everything` only settings that were set are shown, and of engines the one that is used.
-    """
+    """Return the findings, then the settings that were set, or with `everything` all; code 1 if something would stop `serve`."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:

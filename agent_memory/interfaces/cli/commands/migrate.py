@@ -34,7 +34,10 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
     """Move, or report what would be moved. Raises StartupError in one line."""
     check_store_meant("migrate", "--to or --data-dir", bool(target or data_dir))
     settings = settings_with(target, data_dir)
-    source = source or _own_url(load_settings())
+    if source is None and (own := load_settings().redis.url) is not None:
+        source = own.get_secret_value()
+    if source is None:
+        raise StartupError("say where the old server's data is: --from redis://host:6379/0, or REDIS_URL")
     if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
         raise StartupError(
             "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"
@@ -48,12 +51,6 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
             return asyncio.run(_move(settings, source, tenant, prefixes, options, on_progress))
     except RedisUnavailable as error:
         raise StartupError(f"{error.message}: run it again, it goes on where it stood") from error
-
-
-def _own_url(settings: Settings) -> str:
-    if settings.redis.url is None:
-        raise StartupError("say where the old server's data is: --from redis://host:6379/0, or REDIS_URL")
-    return settings.redis.url.get_secret_value()
 
 
 async def _move(
@@ -124,10 +121,7 @@ def report_lines(report: Report) -> list[str]:
         lines.append(f"{plural + ':':12}{counts.read} read: {said}")
     lines.append(f"vectors:    {report.vectors_reused} {would}kept, {report.vectors_to_embed} {would}made by a worker")
     if report.tokens:
-        lines.append(
-            f"tokens:     {report.tokens} cannot be moved: only their bcrypt hashes are stored. "
-            "Make new ones with `agent-memory token add` and hand them out."
-        )
+        lines.append(f"tokens:     {report.tokens} cannot be moved, as only hashes are stored: make new ones with `agent-memory token add`")
     for title, remarks in (("Skipped or left as it is here", report.skipped), ("Moved with changes", report.changed)):
         if remarks:
             lines += ["", f"{title}:", *(f"  {remark.kind} {remark.id!r}: {remark.reason}" for remark in remarks[:_SHOWN])]

@@ -1,10 +1,11 @@
-"""The commands of an operator: health, migrate, rebuild, accept-store, by the archived server's names, too."""
+"""The commands of an operator: health, migrate, backup, rebuild and accept-store, by the archived server's names, too."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -19,7 +20,7 @@ _KEYS = "begin of the old server's keys"
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (health, migrate, rebuild, accept_store):
+    for command in (health, migrate, backup, rebuild, accept_store):
         app.command()(command)
     for name, command in (("migrate-memories", migrate), ("migrate-working-memory", migrate), ("rebuild-index", rebuild)):
         app.command(name=name, short_help=f"The archived server's name for `{command.__name__}`.")(command)
@@ -71,6 +72,21 @@ def migrate(
 
 
 @prints
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where the copy goes; it must not exist")], data_dir: DataDir = None
+) -> Answer:
+    """Copy the data of the embedded Redis, also while a server uses it."""
+    from agent_memory.foundation.embedded.copying import copy_data_dir
+    from agent_memory.interfaces.cli.store import settings_with
+
+    settings = settings_with(None, data_dir)
+    if settings.redis.url is not None:
+        raise StartupError("REDIS_URL names a Redis of your own: back it up in its own way")
+    copy_data_dir(settings.redis.data_dir, folder)
+    return Answer({"folder": str(folder)}, [f"{folder}: a server can be started on it, with --data-dir"])
+
+
+@prints
 def rebuild(
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
@@ -86,10 +102,7 @@ def rebuild(
 
     async def run() -> Counter[str]:
         done: Counter[str] = Counter()
-        async with (
-            existing_store(settings, must_rest=True) as store,
-            open_runtime(settings, store.url, data_dir=store.data_dir) as home,
-        ):
+        async with existing_store(settings, must_rest=True) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as home:
             for runtime in home.all:
                 done.update(await runtime[Reindexer].rebuild_indexes())
                 done["to_embed"] += await runtime[Reindexer].mark_all_memories() if embed else 0

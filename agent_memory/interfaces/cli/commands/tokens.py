@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -15,7 +16,7 @@ from agent_memory.interfaces.cli.options import Force, Target, announce, ask
 
 if TYPE_CHECKING:
     from agent_memory.features.access.tokens import TokenService
-    from agent_memory_client.models import TokenInfo, TokenList
+    from agent_memory_client.models import TokenInfo
     from agent_memory_client.resources.tokens import Tokens
 
     Keys: TypeAlias = "Tokens | _StoreKeys"
@@ -39,10 +40,8 @@ class _StoreKeys:
             partial(service.list, OPERATOR),
         )
 
-    async def list(self) -> TokenList:
-        from agent_memory_client.models import TokenList
-
-        return TokenList(tokens=[*await self._list()])
+    async def list(self) -> SimpleNamespace:
+        return SimpleNamespace(tokens=[*await self._list()])
 
 
 @asynccontextmanager

@@ -1,0 +1,48 @@
+"""A copy of the data of an embedded Redis, also while a server uses it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import cast
+
+from redis import Redis
+
+from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.embedded.server import has_data, running_redis
+
+_REWRITES = "auto-aof-rewrite-percentage"
+_POLL_SECONDS = 0.1
+_NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*", ".writable")
+
+
+def copy_data_dir(data_dir: Path, target: Path) -> None:
+    """Copy a data directory to a new one. Raises StartupError.
+
+    Redis keeps its append-only files while they are copied: it is told to rewrite none, and what it appends meanwhile may be in the copy
+    or not.
+    """
+    folder = data_dir.expanduser().absolute()
+    if not has_data(folder):
+        raise StartupError(f"there is no store in {folder}: name it with DATA_DIR or --data-dir")
+    url = running_redis(folder)
+    if url is None:
+        _copy(folder, target)
+        return
+    with Redis.from_url(url, decode_responses=True) as redis:
+        before = cast("dict[str, str]", redis.config_get(_REWRITES))[_REWRITES]
+        redis.config_set(_REWRITES, 0)
+        try:
+            while redis.info("persistence")["aof_rewrite_in_progress"]:
+                time.sleep(_POLL_SECONDS)
+            _copy(folder, target)
+        finally:
+            redis.config_set(_REWRITES, before)
+
+
+def _copy(folder: Path, target: Path) -> None:
+    try:
+        shutil.copytree(folder, target, ignore=_NOT_DATA)
+    except OSError as error:  # shutil.Error is one, too
+        raise StartupError(f"cannot copy {folder} to {target}: {error.strerror or error}") from error
