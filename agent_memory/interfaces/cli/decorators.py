@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -68,6 +67,8 @@ def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Call
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
         def call(added: dict[str, Any], own: dict[str, Any]) -> None:
+            import asyncio  # a tenth of a second, for which --help need not wait
+
             async def run() -> Any:
                 async with opened(_target(**{parameter.name: added[parameter.name] for parameter in _TARGET})) as reached:
                     return await command(reached, **own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -93,6 +92,8 @@ def rebuild(
     embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
 ) -> Answer:
     """Build the search indexes anew from what is stored. Stop the servers and workers first."""
+    import asyncio
+
     from agent_memory.features.memories.upkeep.reindex import Reindexer
     from agent_memory.interfaces.cli.store import check_store_meant, existing_store, settings_with
     from agent_memory.runtime import open_runtime
@@ -117,6 +118,8 @@ def rebuild(
 
 def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
     """Accept the store that Redis holds now, though it is empty or another than before."""
+    import asyncio
+
     from agent_memory.foundation.embedded.server import embedded_redis, running_redis
     from agent_memory.foundation.storage.connection import shown_url
     from agent_memory.foundation.storage.keyspace import Keys
