@@ -2294,7 +2294,7 @@ export interface SearchRequest {
   explain?: boolean;
   /**
    * Leaves out what is less relevant, from 0 to 1. A search shows the nearest however far they are when this is not given; a prompt
-   * shows what has 0.025 at least.
+   * shows what has 0.015 at least.
    */
   min_relevance?: number | null;
   /** The agent that they belong to. */

@@ -114,7 +114,7 @@ class _Search(BaseModel):
     event_date: EventDate | None = Field(None, description=f"When what it tells happened, {_DATE}")
     timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon; the user's if not given.")
     min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
-    min_relevance: float | None = Field(None, ge=0, le=1, description="Leave out what is less relevant; 0.025 in prompts if not given.")
+    min_relevance: float | None = Field(None, ge=0, le=1, description="Leave out what is less relevant; 0.015 in prompts if not given.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
     )
@@ -148,6 +148,7 @@ COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "mem
 class PromptArguments(_Search):
     """What memory_prompt takes."""
 
+    limit: int = Field(20, ge=1, le=MAX_SEARCH_LIMIT, description="At most so many memories.")
     query: str = Field(description="The user's message; it becomes the last message of the prompt and is what memory is searched for.")
     session_id: SessionId | None = Field(
         None, description='The conversation to continue, as {"eq": "its id"}. Memories of all sessions are searched all the same.'

@@ -134,7 +134,7 @@ class SearchRequest(BaseModel):
     """Whether the answer and each result say how they came about."""
     min_relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """Leaves out what is less relevant, from 0 to 1. A search shows the nearest however far they are when this is not
-    given; a prompt shows what has 0.025 at least."""
+    given; a prompt shows what has 0.015 at least."""
     agent_id: TagFilter | None = None
     """The agent that they belong to."""
     slot: TagFilter | None = None

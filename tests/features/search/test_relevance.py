@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.features.memories.search.relevance.estimate import FEW_MEMORIES, Background, RelevanceEstimate
+from agent_memory.features.memories.search.relevance.estimate import Background, RelevanceEstimate
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResult, MemoryTypeEnum, SearchRequest
@@ -28,7 +28,7 @@ def noise(count: int = 50) -> dict[str, float]:
 def test_memory_far_above_the_median_of_its_list_is_relevant() -> None:
     estimate = RelevanceEstimate({"hit": 0.6} | noise(), {"hit": 12.0, "n3": 3.0}, Background(500))
     assert estimate.known == 1.0
-    assert estimate("hit") > 0.5 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
+    assert estimate("hit") > 0.3 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
 
 
 def test_nothing_is_relevant_where_nothing_stands_out_and_no_word_is_known() -> None:
@@ -36,9 +36,14 @@ def test_nothing_is_relevant_where_nothing_stands_out_and_no_word_is_known() -> 
     assert [estimate(name) for name in noise()] == [0.0] * 50
 
 
-@pytest.mark.parametrize("background", [Background(FEW_MEMORIES - 1, unknown=1.0), Background(500, unknown=1.0, narrowed=True)], ids=str)
-def test_few_or_narrowed_memories_are_no_background(background: Background) -> None:
-    assert RelevanceEstimate(noise(10), {}, background).known == 1.0
+def test_everything_is_known_of_memories_that_a_filter_left() -> None:
+    assert RelevanceEstimate(noise(10), {}, Background(500, unknown=1.0, narrowed=True)).known == 1.0
+
+
+def test_few_memories_that_are_far_are_not_relevant() -> None:
+    near, far = (RelevanceEstimate({"a": top, "b": 0.05, "c": 0.02}, {}, Background(30, unknown=1.0)) for top in (0.7, 0.1))
+    assert near("a") > 0.3
+    assert [far(name) for name in "abc"] == [0.0] * 3
 
 
 def test_relevance_does_not_depend_on_the_scale_of_words() -> None:
@@ -92,6 +97,6 @@ async def test_prompt_shows_what_is_relevant_and_nothing_else(diary: Rig) -> Non
 
 @pytest.mark.parametrize("wanted", [True, {}, {"user_id": {"eq": "u"}}], ids=str)
 async def test_all_ways_to_ask_for_a_prompt_have_one_number_of_memories(rig: Rig, wanted: Any) -> None:
-    await rig.remember(*(record(f"I bought stamp number {number}.", user_id="u") for number in range(40)))
-    body = MemoryPromptRequest.model_validate({"query": "Which stamps did I buy?", "user_id": "u", "long_term_search": wanted})
+    await rig.remember(*(record(f"I buy stamp number {number}.", user_id="u") for number in range(40)))
+    body = MemoryPromptRequest.model_validate({"query": "Which stamp did I buy?", "user_id": "u", "long_term_search": wanted})
     assert len((await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()) == 20

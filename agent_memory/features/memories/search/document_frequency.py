@@ -28,6 +28,8 @@ _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
 _RARE_SHARE = 0.1
 _STALLED_SECONDS = 30.0
+# So many memories without any of the words are added: among a few, what is common may be rare elsewhere.
+_OTHERS = 100
 # Counts are reused for a minute, unless the total changes much; the total is counted each time.
 _TRUST_SECONDS = 60.0
 _MOST_CLAUSES = 1000
@@ -53,11 +55,11 @@ class TermStatistics:
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the terms' weight that belongs to terms no memory has."""
-        weights = self.weights()
-        told = sum(weights.get(term, 0.0) for term in terms)
-        unknown = sum(weights[term] for term in terms if term in weights and not self.terms[term].memories)
-        return unknown / told if told else 0.0
+        """Return the share of the terms' weight that belongs to terms no memory has, smoothed by `_OTHERS`."""
+        found = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
+        weights = inverse_frequencies(self.total + _OTHERS, found)
+        told = sum(weights.values())
+        return sum(weight for term, weight in weights.items() if not found[term]) / told if told else 0.0
 
 
 @dataclass(slots=True)

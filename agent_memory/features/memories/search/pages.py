@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory.features.memories.search.query import SearchQuery
-from agent_memory.features.memories.search.ranking import RankedMemory, Ranking, Scored
+from agent_memory.features.memories.search.ranking import RankedMemory, Ranking, Scored, names_time_alone
 from agent_memory.features.memories.search.recency import Age, may_be_among, newer_first, now_of
 from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
@@ -160,9 +160,13 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
-    """Return the nearest messages below the threshold for a prompt's free places; none for a query about a time."""
+    """Return the nearest messages below the threshold, for a prompt's free places.
+
+    None for a query about a time, unless it asks for nothing else: then a message may name that time and be near nothing of the query.
+    """
     left = query.request.limit - len(scored)
-    if left <= 0 or not scored or not query.facts_apart or query.span is not None or query.request.offset:
+    beside = bool(scored) and query.span is None
+    if left <= 0 or not (beside or names_time_alone(query)) or not query.facts_apart or query.request.offset:
         return []
     said = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
     return said[: min(left, _FURTHER_SAID)]

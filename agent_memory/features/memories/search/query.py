@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from agent_memory.foundation.core.errors import BadInput, BudgetSpent, ModelAnsw
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Embedder
-from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.profiles import UNKNOWN, ModelProfile, profile_of
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
@@ -69,7 +69,7 @@ class QueryMeaning:
     text: str
     left_out: Sequence[str] = ()
     unknown_script: bool = False
-    far: Literal["zero", "median"] = "zero"
+    profile: ModelProfile = UNKNOWN
 
 
 @dataclass(slots=True)
@@ -223,7 +223,7 @@ class QueryBuilder:
             embedder = self._embedder_of(tenant)
             vectors = await embedder.embed([spoken], role="query", timeout=timeout)
             unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
-            return QueryMeaning(vectors[0], spoken, left_out, unknown, profile_of(embedder.model).far), None
+            return QueryMeaning(vectors[0], spoken, left_out, unknown, profile_of(embedder.model)), None
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:

@@ -10,15 +10,14 @@ from statistics import median
 from typing import NamedTuple
 
 from agent_memory.features.memories.search.candidates import CandidateList, Candidates
-from agent_memory.features.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
+from agent_memory.features.memories.search.list_scores import ALPHA, is_quoted, with_best_passages, with_nearest_passages
 from agent_memory.features.memories.search.query import SearchQuery
-from agent_memory.features.memories.search.relevance.estimate import FEW_MEMORIES, MIN_RELEVANCE, Background, RelevanceEstimate
+from agent_memory.features.memories.search.relevance.estimate import Background, RelevanceEstimate, least_of
 from agent_memory.features.memories.store import Hits
+from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The default weight of meaning against words; docs/recall.md has the measurements.
-ALPHA = 0.6
 # The weight for a query that quotes a memory or a passage.
 ALPHA_QUOTED = 0.3
 # The weight for a query in a script unknown to the model: the vector only breaks ties.
@@ -201,14 +200,16 @@ def least_relevance(query: SearchQuery) -> float | None:
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
-    few = query.mode is None or query.words.memories < FEW_MEMORIES
-    return None if query.paged or few or request.distance_threshold is not None or filters_content(request) else MIN_RELEVANCE
+    judged = not query.paged and query.mode is not None and request.distance_threshold is None and not filters_content(request)
+    return least_of(query.words.memories, request.limit) if judged else None
 
 
 def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
     if not candidates:
         return Ranking(0, [])
-    background = Background(query.words.memories, query.words.unknown, filters_content(query.request) or names_time_alone(query))
+    narrowed = filters_content(query.request) or names_time_alone(query)
+    profile = UNKNOWN if query.meaning is None else query.meaning.profile
+    background = Background(query.words.memories, query.words.unknown, narrowed, profile.scale.match)
     if query.meaning is None:
         hits = candidates[CandidateList.BEST_BY_WORDS]
         of_facts = _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS)
@@ -287,7 +288,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
     Missing memories count as 0: all of a few may be near.
     """
-    if query.meaning is None or query.meaning.far == "zero":
+    if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
     nearest = sorted(near.values(), reverse=True)[:_FIRST_DEPTH]
     return max(median([*nearest, *[0.0] * (_FIRST_DEPTH - len(nearest))]), 0.0)

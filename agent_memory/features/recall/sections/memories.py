@@ -14,7 +14,6 @@ from agent_memory.features.memories.search.ranking import (
     NEAR_SHARE,
     Ranking,
     filters_content,
-    least_relevance,
     names_days,
     names_time_alone,
 )
@@ -46,6 +45,8 @@ from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Name
 # 93 % had 0.3. (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
 _SHORT_PHRASE = 2
 _PHRASE_FACTOR = 1.5
+# Among so many memories a name alone links two of them.
+_FEW_MEMORIES = 100
 
 
 class MemoriesSection:
@@ -108,11 +109,11 @@ class MemoriesSection:
         page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         page = holding_literals(query, page)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
-        page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
+        said = [memory for memory in further if memory.is_message]
+        page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only), said)
         page = await self._with_later_mentions(ask.scope, query, page, newest)
         if further:
-            said = [memory for memory in further if memory.is_message]
-            if least_relevance(query) is None:
+            if query.words.memories < _FEW_MEMORIES and query.span is None:
                 page = with_what_names_the_same(page, said)
             page = with_corrections(page, said)
             page = [*page, *resting_on(page, [memory for memory in further if not memory.is_message])]
@@ -220,12 +221,12 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
     return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
 
 
-def of_the_time(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Of the memories of a query that asks for a time of a month at most and for nothing else, those that happen or name a day in it, or
-    that were said then; all of them where that is none."""
+def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
+    """Return the memories, of a page and further ones, that happen or name a day in the time that a query asks for, or were said then, if
+    the query asks for nothing but a time of a month at most; the page where there are none."""
     if not names_time_alone(query):
         return page
-    return [memory for memory in page if _happens_in(query, memory) or _said_in(query, memory)] or page
+    return [memory for memory in (*page, *further) if _happens_in(query, memory) or _said_in(query, memory)] or page
 
 
 def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:

@@ -18,5 +18,5 @@ class SearchSettings(Group):
     rerank_seconds: float = internal(0.5, "RERANK_SECONDS", gt=0)
     rerank_candidates: int = internal(50, "RERANK_CANDIDATES", ge=1, le=200)
     prompt_memories: ClassVar[int] = 20
-    prompt_memory_tokens: ClassVar[int] = 2000
+    prompt_memory_tokens: ClassVar[int] = 4000
     prompt_all_users: bool = internal(False, "PROMPT_WITHOUT_USER_SEES_ALL_USERS")

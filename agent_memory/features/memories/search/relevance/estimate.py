@@ -1,9 +1,7 @@
 """How probable it is that a memory is what a query asks for (pure).
 
-Two logistic regressions; docs/recall.md says what the numbers in `weights.json` were fitted on. One tells whether anything is known of what
-is asked: how far the nearest memory stands out of its list, how much of the query's words no memory has, and whether meaning and words
-agree. The other tells how likely a memory with its score is meant, by the number of memories. All of them compare a query with the
-user's own memories, because what is near among the notes of a programmer is far among those of a family.
+Two logistic regressions, which `scripts/fit_relevance.py` fits and docs/recall.md describes. The first one estimates whether anything is
+known of what is asked, the second one whether a memory with its score is meant, given that something is known.
 """
 
 from __future__ import annotations
@@ -16,28 +14,34 @@ from functools import lru_cache
 from importlib import resources
 from statistics import median
 
-MIN_RELEVANCE = 0.025
-"""What a prompt shows at least, where its request names nothing else."""
-_MEANING, _WORDS = 0.6, 0.4
+from agent_memory.features.memories.search.list_scores import ALPHA
+
+MIN_RELEVANCE = 0.015
+"""What a prompt shows at least, where its request names nothing else; less of memories that hardly fill its places."""
 _LEAST_SCORE = 0.02
-# Below the one nothing of the query is known, above the other its memories count in full.
-_UNKNOWN, _KNOWN = 0.2, 0.3
-FEW_MEMORIES = 100
-"""Fewer are no background that anything could stand out of: below, more evidence is lost than noise (docs/recall.md)."""
+# Below the one nothing of the query is known, above the other its memories count in full. The first is in proportion lower where there
+# are fewer than so many memories: among a few an answer stands out less, and there is less to show in vain.
+_UNKNOWN, _KNOWN = 0.2, 0.4
+_MANY = 400
 # The depth of the list by meaning that tells how much the nearest stands out.
 _LIST = 50
+
+Features = Mapping[str, float]
+"""The numbers that a regression weighs, by their names in `weights.json`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is searched: how many memories, and the share of the query's words, by what they tell, that none of them has.
+    """What is searched: the number of memories, and the share of the query's words, by what they tell, that no memory has.
 
-    Of a search that is `narrowed` by its caller's filter or asks for a time alone, whatever is left may be the answer.
+    Of a search that is `narrowed` by its caller's filter or asks for a time alone, whatever is left may be the answer. `match` is the
+    similarity of a question and its answer in the model's profile: the unit of all similarities.
     """
 
     memories: int = 0
     unknown: float = 0.0
     narrowed: bool = False
+    match: float = 0.35
 
 
 class RelevanceEstimate:
@@ -54,52 +58,78 @@ class RelevanceEstimate:
         time_bonus: float = 0.0,
     ) -> None:
         """`facts` are similarities of a list of its own. The score of what belongs to the time that is asked for gets a bonus."""
-        listed = sorted(similarities.values(), reverse=True)[:_LIST] or [0.0]
+        listed = sorted(similarities.values(), reverse=True)[:_LIST]
+        self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
         self._words = words
+        self.narrowed, self._background = background.narrowed, background
         self._in_time, self._time_bonus = in_time, time_bonus
-        self._middle, self._spread = median(listed), listed[0] - median(listed)
+        self._middle = median(listed or [0.0])
+        self._spread = self._top - self._middle
         self._best = max(words.values(), default=0.0)
-        self._log_memories = math.log(max(background.memories, len(self._near), 1))
-        self.known = self._known_share(listed, background)
+        self.known = self._known_share()
 
     def __call__(self, name: str) -> float:
-        """The relevance of a memory by its name."""
-        if not self.known:
-            return 0.0
+        """Return the relevance of a memory by its name."""
+        return self.known * probability(_weights()["memory"], self.memory_features(name)) if self.known else 0.0
+
+    def memory_features(self, name: str) -> Features:
+        """Return what tells how likely a memory is meant."""
         by_meaning, by_words = self._parts(name)
-        score = _MEANING * by_meaning + _WORDS * by_words if self._near and self._words else by_meaning or by_words
+        score = ALPHA * by_meaning + (1 - ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
             score = min(score + self._time_bonus, 1.0)
-        weights, score = _weights()["memory"], max(score, _LEAST_SCORE)
-        logit = weights["bias"] + weights["score"] * score + weights["log_score"] * math.log(score)
-        return self.known * _logistic(logit + weights["log_memories"] * self._log_memories)
+        score = max(score, _LEAST_SCORE)
+        memories = max(self._background.memories, len(self._near), 1)
+        # By words alone nothing is known of its meaning: it counts as near as an answer.
+        near = self._near.get(name, min(self._near.values())) / self._background.match if self._near else 1.0
+        return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
+
+    def known_features(self) -> Features:
+        """Return what tells whether anything is known of what is asked."""
+        unit, known_words = self._background.match, 1 - self._background.unknown
+        # Among few memories the nearest stands out by chance, and most words are unknown.
+        log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
+        near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
+        return {
+            "top": self._top / unit,
+            "top_above_middle_of_many": spread * log_memories,
+            "unknown_words_of_many": self._background.unknown * log_memories,
+            "near_known_words": known_words * near_words / (unit * self._best) if self._best else 0.0,
+            "log_memories": log_memories,
+        }
 
     def _parts(self, name: str) -> tuple[float, float]:
         """A memory's places in both lists, each from 0 to 1."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
-    def _known_share(self, listed: list[float], background: Background) -> float:
+    def _known_share(self) -> float:
         """How sure it is that anything is known of what is asked, as a factor of what memories count."""
-        if background.narrowed or background.memories < FEW_MEMORIES:
+        if self.narrowed:
             return 1.0
-        if not self._near:
-            return 1.0 - background.unknown
-        weights = _weights()["known"]
-        agreement = max((meaning * words for meaning, words in map(self._parts, self._words)), default=0.0)
-        logit = weights["bias"] + weights["top_above_middle"] * self._spread + weights["top_above_last"] * (listed[0] - listed[-1])
-        logit += weights["unknown_words"] * background.unknown + weights["agreement"] * agreement
-        known = _logistic(logit + weights["log_memories"] * math.log(1 + background.memories))
-        return min(max((known - _UNKNOWN) / (_KNOWN - _UNKNOWN), 0.0), 1.0)
+        unknown, memories = self._background.unknown, self._background.memories
+        return known_share(probability(_weights()["known"], self.known_features()) if self._near else 1.0 - unknown, memories)
 
 
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit))
+def probability(weights: Features, features: Features) -> float:
+    """Return what a logistic regression estimates; a feature without a weight counts nothing."""
+    return 1 / (1 + math.exp(-weights["bias"] - sum(weights.get(name, 0.0) * value for name, value in features.items())))
+
+
+def known_share(known: float, memories: int) -> float:
+    """Return the factor of all relevances where something is known with this probability, among so many memories."""
+    least = _UNKNOWN * min(memories / _MANY, 1.0)
+    return min(max((known - least) / (_KNOWN - least), 0.0), 1.0)
+
+
+def least_of(memories: int, places: int) -> float:
+    """Return what a prompt shows at least: 0 where the memories fill half of its places, all of `MIN_RELEVANCE` where they fill them."""
+    return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
 @lru_cache(maxsize=1)
-def _weights() -> Mapping[str, Mapping[str, float]]:
+def _weights() -> Mapping[str, Features]:
     return json.loads(
         resources.files("agent_memory.features.memories.search.relevance").joinpath("weights.json").read_text(encoding="utf-8")
     )
