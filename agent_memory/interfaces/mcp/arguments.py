@@ -148,7 +148,6 @@ COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "mem
 class PromptArguments(_Search):
     """What memory_prompt takes."""
 
-    limit: int = Field(20, ge=1, le=MAX_SEARCH_LIMIT, description="At most so many memories.")
     query: str = Field(description="The user's message; it becomes the last message of the prompt and is what memory is searched for.")
     session_id: SessionId | None = Field(
         None, description='The conversation to continue, as {"eq": "its id"}. Memories of all sessions are searched all the same.'
