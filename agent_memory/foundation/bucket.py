@@ -1,4 +1,4 @@
-"""What features stand on: one bucket of the store and the models, opened once and closed in reverse."""
+"""Open one bucket of the store and the models for the features, and close them in reverse."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Foundation:
     outbox: Outbox
     spec: VectorSpec
     schemas: Mapping[str, IndexSchema]
-    """All search indexes, by what they hold."""
+    """Search indexes by the kind of their documents."""
     ids: KeyedIds
     embedder: Embedder
     chat: ChatModel | None
@@ -61,51 +61,51 @@ class Foundation:
     redis_description: str
     models_description: str
     on_close: Callable[[Callable[[], Awaitable[None]]], object]
-    """Says what is to be closed at the end, before what was opened earlier."""
+    """Register a callback for the end; the last one registered runs first."""
 
     @property
     def fsync(self) -> bool:
-        """Whether a write is acknowledged when it is on Redis' disk."""
+        """True if a write is acknowledged only once it is on Redis' disk."""
         return self.settings.redis.durability == "strict"
 
     @property
     def redis_url(self) -> str:
-        """Where this bucket is now."""
+        """The current URL of the bucket's Redis."""
         return self.bucket_redis.url
 
     @property
     def extracts(self) -> bool:
-        """Whether a model is asked for facts."""
+        """True if a chat model extracts facts."""
         longterm = self.settings.longterm
         return longterm.enabled and longterm.extract_facts and self.chat is not None
 
     @property
     def promotes(self) -> bool:
-        """Whether messages become long-term memories."""
+        """True if messages become long-term memories."""
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
-        # Only workers ask for one; an API would wait a third of a second at its start for what it never uses.
+        """Return a docket of this bucket for a worker. Its pool is larger than the worker's concurrency."""
+        # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 
         alone = self.settings.redis.buckets == 1 and not self.bucket_redis.clustered
-        # On a cluster its keys must share a slot, and each bucket has its own.
+        # On a cluster a docket's keys must share a slot.
         name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
         url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
-        # No record of a run outlives it. A message that is delivered once more when its run is over would set that record to running again,
-        # and docket would refuse the next task of the same key until it expires.
+        # Keep no record of a finished run: a message that is delivered again would set it to running, and docket would
+        # refuse the next task of the same key until the record expires.
         return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
 
     async def queued(self, docket: Docket) -> int:
-        """How many tasks wait in a docket or run."""
+        """Return the number of waiting and running tasks of a docket."""
         with redis_errors():
             return int(await self.client.xlen(docket.stream_key))
 
 
 async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
-    """Makes what a bucket needs of its Redis, options and indexes. Raises StartupError."""
+    """Set the Redis options and make the indexes of a bucket. Raises StartupError."""
     await _check(settings, keys, client, url)
     await _make_indexes(keys, schemas, client)
 
@@ -123,13 +123,10 @@ async def open_foundation(
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Opens one bucket with these indexes. A store that is not there yet is begun, unless `begin` is false.
-
-    Raises StartupError.
-    """
+    """Open one bucket with these indexes. Make a missing store unless `begin` is false. Raises StartupError."""
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
-        # Of the watch, which must see what nobody else may use, and prepares it.
+        # The watch reads and prepares a store that the gate closes to all other clients.
         unguarded = bucket_redis.connect(pool_size=4, command_timeout=timeout)
         stack.push_async_callback(unguarded.aclose)
         version = await (
@@ -175,7 +172,7 @@ async def open_foundation(
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
-    """Sets what a bucket needs of its Redis; returns the version of Redis. Raises StartupError."""
+    """Set the Redis options of a bucket and return Redis' version. Raises StartupError."""
     shown = shown_url(url)
     version = await check_engine(client, shown)
     if keys.bucket == 0:

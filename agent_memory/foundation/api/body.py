@@ -1,4 +1,4 @@
-"""Request bodies: read with a limit, validated straight from their bytes, refused with the field's name."""
+"""Read request bodies with a size limit and validate them straight from their bytes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,20 @@ from agent_memory.foundation.core.notices import add_notice
 
 
 class RawBody(bytes):
-    """A body that an operation reads by itself: a request under an Idempotency-Key is the same one only with the same body."""
+    """A body that an operation parses itself; part of the digest of an Idempotency-Key."""
 
 
 class BodyReader:
-    """Reads JSON bodies of one type."""
-
     def __init__(self, hint: Any) -> None:
         self._fields = FieldCheck(hint)
         self._type: TypeAdapter[Any] = TypeAdapter(hint)
 
     @property
     def scope_fields(self) -> Collection[str]:
-        """See FieldCheck."""
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """The value, and the fields in it that nobody knows. Raises RequestValidationError, which never echoes the input."""
+        """Return the value and its unknown fields. Raises RequestValidationError, which never echoes the input."""
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)
         try:
@@ -49,7 +46,9 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """The body without lone surrogates, if these are what keeps it from being JSON. Raises RequestValidationError for ids with one."""
+        """Return the body without lone surrogates if only these break the JSON. Raises RequestValidationError for ids
+        with one.
+        """
         if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
             return None
         repaired = repair_json(body)
@@ -70,14 +69,12 @@ def _refusal(error: ValidationError) -> RequestValidationError:
 
 
 def _syntax_error(error: ValidationError) -> str | None:
-    """Why a body is no JSON, as the parser says it; None for one that is."""
     if error.error_count() == 1 and (problem := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
         return str(problem["msg"]).removeprefix("Invalid JSON: ")
     return None
 
 
 def _check_lists(body: bytes) -> None:
-    """Refuses a list that is too long before validation goes through it."""
     try:
         value = from_json(body)
     except ValueError:
@@ -86,11 +83,10 @@ def _check_lists(body: bytes) -> None:
 
 
 async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
-    """The whole body, at most `MAX_BODY_BYTES` of it.
+    """Return the whole body.
 
-    Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
-    declared as JSON or what else is asked for (a page of another origin could send one without asking), BadInput for JSON of too many
-    values, and ClientDisconnect.
+    Raises BodyTooLarge as soon as the limit is passed, UnsupportedMedia for another content type (a page of another
+    origin can send those without preflight), BadInput for JSON of too many values, and ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -127,7 +123,6 @@ def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
 
 
 def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
-    """Whether a content type is the one that is wanted, with or without parameters; for JSON also `application/*+json`."""
     if content_type == wanted:
         return True
     media_type = content_type.partition(b";")[0].strip().lower()
@@ -137,7 +132,7 @@ def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The body of a request, a JSON object, possibly with lone surrogates. Raises BadInput for anything else."""
+    """Return the body, a JSON object, possibly with lone surrogates. Raises BadInput for anything else."""
     body = await read_body(request.scope, request.receive)
     try:
         value = from_json(body)

@@ -1,4 +1,4 @@
-"""What endpoints ask for: the runtime, the caller's scope, and the parameters that several routes share."""
+"""Shared dependencies of endpoints: the runtime, the caller's scope, and common parameters."""
 
 from __future__ import annotations
 
@@ -18,31 +18,25 @@ from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS
 from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 STOPPING = "agent_memory.stopping"
-"""The name under which an ASGI scope says that the process is stopping."""
+"""Key in an ASGI scope: True while the process is stopping."""
 _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
 class OpenedStore(Protocol):
-    """The runtime, as routes know it: the services of one bucket, and the buckets of all tenants."""
+    """The runtime as routes see it: the services of one bucket, and the buckets of all tenants."""
 
     @property
-    def services(self) -> Services:
-        """What the features opened."""
-        ...
+    def services(self) -> Services: ...
 
     @property
-    def others(self) -> Sequence[OpenedStore]:
-        """The other buckets."""
-        ...
+    def others(self) -> Sequence[OpenedStore]: ...
 
-    def of(self, tenant: str, /) -> OpenedStore:
-        """Return the bucket with a tenant's data."""
-        ...
+    def of(self, tenant: str, /) -> OpenedStore: ...
 
 
 def home_of(request: Request) -> OpenedStore:
-    """The runtime that the lifespan opened: for what is nobody's data. Raises Unavailable before that."""
+    """Return the runtime, for requests about no tenant's data. Raises Unavailable before it is open."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting")
@@ -50,7 +44,7 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the bucket with the data of the caller's tenant.
+    """Return the services of the bucket of the caller's tenant.
 
     Raises Unavailable before the store is open; with several buckets Unauthenticated, too.
     """
@@ -59,29 +53,29 @@ def services_of(request: Request) -> Services:
 
 
 def scope_of(request: Request) -> Scope:
-    """What the caller may see. Raises Unauthenticated."""
+    """Return the caller's scope. Raises Unauthenticated."""
     return scope_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def writing_scope_of(request: Request) -> Scope:
-    """As `scope_of`, for what changes something. Raises Forbidden when the caller may only read."""
+    """Return the caller's scope for a write. Raises Unauthenticated and Forbidden."""
     return writing(scope_of(request))
 
 
 def admin_scope_of(request: Request) -> Scope:
-    """As `scope_of`, for administrators. Raises Forbidden when the caller is none."""
+    """Return the scope of an administrator. Raises Unauthenticated and Forbidden."""
     return administering(scope_of(request))
 
 
 def caller_of(request: Request) -> Principal:
-    """Who asks. Raises Unauthenticated."""
+    """Return the caller. Raises Unauthenticated."""
     return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def version_of(if_match: str | None) -> str | None:
-    """The version that an `If-Match` header asks for: None without one; `*` is any version of a session that exists.
+    """Return the version in an `If-Match` header: None without one, `*` for any existing session.
 
-    Raises Refused for what is not one entity tag, and VersionMismatch for a tag that no version of ours has.
+    Raises UnsupportedRequest for anything but one entity tag, VersionMismatch for a tag that we never issue.
     """
     if if_match is None:
         return None
@@ -99,9 +93,9 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
-    """As `version_of`; `If-None-Match: *` asks for a session that does not exist yet ("absent").
+    """As `version_of`; `If-None-Match: *` returns "absent".
 
-    Raises Refused for another If-None-Match, or for both headers at once.
+    Raises UnsupportedRequest for another If-None-Match, or for both headers at once.
     """
     if if_none_match is None:
         return version_of(if_match)
@@ -111,7 +105,7 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
 
 
 def is_known(request: Request) -> bool:
-    """Whether the caller has shown credentials, or need not."""
+    """True if the caller has shown valid credentials, or needs none."""
     try:
         caller_of(request)
     except Unauthenticated:
@@ -120,12 +114,11 @@ def is_known(request: Request) -> bool:
 
 
 def is_stopping(request: Request) -> bool:
-    """Whether the process was told to stop."""
     return request.scope.get(STOPPING, False)
 
 
 class MessageWait(NamedTuple):
-    """What an append waits for, and how long (s) at most."""
+    """The stage that an append waits for, and the longest wait in seconds."""
 
     stage: MessageStage
     seconds: float
@@ -147,7 +140,7 @@ def _message_wait(value: object) -> object:
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
-# Every operation takes one of these three: what it needs stands in its signature.
+# Every operation takes one of these three: its signature shows the role that it needs.
 ScopeDep = Annotated[Scope, Depends(scope_of)]
 WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
 AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]

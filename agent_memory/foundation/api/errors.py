@@ -1,5 +1,4 @@
-"""From errors to answers: the only place where an exception becomes an HTTP answer, with the status that it names itself
-(`core/errors.py`). Input is never echoed."""
+"""Map exceptions to HTTP answers. Each error names its status (`core/errors.py`); input is never echoed."""
 
 from __future__ import annotations
 
@@ -41,21 +40,19 @@ _CODES = {400: "bad_request", 401: "unauthenticated", 403: "forbidden", 404: "no
 
 
 class UnsupportedMedia(BadInput):
-    """The body is not declared as JSON."""
-
     code = "unsupported_media_type"
     status = 415
 
 
 class BodyTooLarge(TooLarge):
-    """The body passes the limit; `limit` in bytes."""
+    """The body exceeds `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body is larger than {limit} bytes: send less at once, or raise MAX_BODY_BYTES", limit=limit)
 
 
 def install(app: FastAPI) -> None:
-    """Registers the handlers. What none of them takes is answered by the outermost middleware."""
+    """Register the handlers. The outermost middleware answers every other exception."""
     app.add_exception_handler(AgentMemoryError, _on_our_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -63,9 +60,9 @@ def install(app: FastAPI) -> None:
 
 
 def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
-    """The 422 for input that pydantic refused; `source` is `body`, or says of a parameter where it comes from, and its name there."""
+    """Return the 422 for a pydantic error. `source` is "body", or maps a parameter to its place and name there."""
     if error.error_count() > MANY_ERRORS:
-        # The list of millions of errors would cost seconds on the event loop; no list of ours is that long by right.
+        # Listing a million errors takes seconds on the event loop.
         message = f"the body has {error.error_count()} fields that do not fit: send fewer items at once"
         return RequestValidationError([_problem("too_many_errors", ("body",), message)])
     problems: list[dict[str, Any]] = []
@@ -77,7 +74,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
 
 
 def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
-    """The 422 for fields that are not known, and for what else does not fit."""
+    """Return the 422 for unknown fields and for other validation errors."""
     problems = [_problem("unknown_field", (source, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
     if refused.error is not None and len(problems) < MAX_PROBLEMS:
         named = [problem["loc"] for problem in problems]
@@ -86,7 +83,7 @@ def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
 
 
 def broken_json(reason: str) -> RequestValidationError:
-    """The 422 for a body that is not JSON; `reason` is the parser's."""
+    """Return the 422 for invalid JSON; `reason` is the parser's."""
     hint = next((hint for sign, hint in _JSON_HINTS if sign in reason), "send one JSON object")
     return RequestValidationError([_problem("json_invalid", ("body",), f"the body is not valid JSON ({reason}): {hint}")])
 
@@ -103,7 +100,6 @@ _JSON_HINTS = (
 
 
 def _problem(kind: str, loc: Sequence[str | int], message: str) -> dict[str, Any]:
-    """One entry of a 422: the message names the field, and nothing of it is longer than a line."""
     parts = [part if isinstance(part, int) else _cut(part, MAX_LOC_CHARS) for part in loc[:MAX_LOC_PARTS]]
     field = ".".join(str(part) for part in parts[1:]) or str(parts[0])
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
@@ -113,12 +109,11 @@ def _problem(kind: str, loc: Sequence[str | int], message: str) -> dict[str, Any
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most `limit` characters, without lone surrogates, which an answer could not carry."""
     return text[:limit].encode("utf-8", "replace").decode() + ("…" if len(text) > limit else "")
 
 
 def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
-    """The answer to one of our own errors; `challenge` tells who showed no credentials how they are had."""
+    """Return the answer to one of our errors; `challenge` is the WWW-Authenticate header of a 401."""
     if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
         within = () if error.field == error.where else error.field.split(".")
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
@@ -137,7 +132,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def internal_error() -> Response:
-    """The answer to what nobody expected; the reason stands in the log only."""
+    """Return the answer to an unexpected error; only the log names the reason."""
     return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
 
 
@@ -166,5 +161,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """The path's template of the route that a request was given to, for labels and logs: without ids."""
+    """Return the path template of the request's route, for labels and logs without ids."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

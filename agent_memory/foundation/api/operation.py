@@ -1,8 +1,7 @@
-"""Routes that FastAPI documents and we run: each argument is read once, the body is validated once, straight from its bytes.
+"""Routes that FastAPI documents and we run.
 
-FastAPI writes the OpenAPI document from an endpoint's signature. Its argument solver would add 0.4 ms to each request, about what a whole
-PUT takes: it parses a body before it validates it, and runs plain dependencies in threads. An `Operation` reads the same signature at
-start (`arguments.py`) and answers by it.
+FastAPI's argument solver adds 0.4 ms a request, about as long as a whole PUT. An `Operation` reads the endpoint's
+signature at start (`arguments.py`) and validates the body once, straight from its bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from agent_memory.foundation.core.input.unknown_fields import shown
 from agent_memory.foundation.core.notices import collecting_notices
 
 ARGUMENTS = "agent_memory.arguments"
-"""Where an ASGI scope holds the arguments of the operation that runs."""
+"""Key in an ASGI scope: the arguments of the running operation."""
 ANSWER = "agent_memory.answer"
-"""Where it holds the operation's response."""
+"""Key in an ASGI scope: the operation's response."""
 _DELETING: set[Callable[..., Any]] = set()
 _COMPUTING: set[Callable[..., Any]] = set()
 
@@ -36,23 +35,22 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Operation(APIRoute):
-    """One operation. Its endpoint returns a Response; `response_model` only documents it. A trailing slash in the URL changes nothing."""
+    """A route whose endpoint returns a Response; `response_model` only documents it. Ignores a trailing slash."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         self.path_regex, last_parameter = _path_with_either_slash(path)
         deletes = "DELETE" in (self.methods or ()) or endpoint in _DELETING
         self._arguments = ArgumentReader(endpoint, last_parameter, deletes=deletes)
-        # What was read must not be kept where an erasure would not know of it: the same read under its key is read again.
+        # An erasure would not find a stored copy of what was read: repeated reads are answered anew.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """See APIRoute."""
         return self.respond
 
     async def respond(self, request: Request) -> Response:
-        """The response to a request whose scope has the path's parameters. Raises what ArgumentReader.read and the endpoint raise."""
+        """Return the response. Raises the errors of ArgumentReader.read and of the endpoint."""
         scope = request.scope
         with collecting_notices() as notices:
             arguments, body, ignored = await self._arguments.read(request)
@@ -79,9 +77,9 @@ class Operation(APIRoute):
 
 
 class OperationTable(BaseRoute):
-    """Operations by their method and the word behind `/v1/`: the router tries all fifty in turn, 1.5 µs each.
+    """Find an operation by its method and the word behind `/v1/`.
 
-    It stands before them; what it does not know (405, 404) is left to the router.
+    The router tries fifty routes in turn, 1.5 µs each. Paths without an operation (404, 405) fall through to it.
     """
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
@@ -92,7 +90,6 @@ class OperationTable(BaseRoute):
                     self._operations[method, _word(route.path)].append(route)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """See BaseRoute: the first operation that the router would find."""
         if scope["type"] == "http":
             for operation in self._operations.get((scope["method"], _word(scope["path"])), ()):
                 match = operation.path_regex.match(scope["path"])
@@ -101,15 +98,13 @@ class OperationTable(BaseRoute):
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See BaseRoute."""
         await scope["route"].app(scope, receive, send)
 
 
 class NamedRoute(Route):
-    """A route of another product's API. It puts itself into a request's scope, as ours do: the log names its template."""
+    """A route of another product's API that the log can name by its template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """See BaseRoute."""
         match, found = super().matches(scope)
         return match, found if match is Match.NONE else {**found, "route": self}
 
@@ -119,27 +114,22 @@ def _word(path: str) -> str:
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:
-    """Marks an endpoint that deletes though its method is not DELETE: a parameter that would narrow what goes must mean something."""
+    """Mark an endpoint that deletes without the method DELETE: unknown narrowing parameters are refused."""
     _DELETING.add(endpoint)
     return endpoint
 
 
 def computing(endpoint: Endpoint) -> Endpoint:
-    """Marks an endpoint that computes a text anew, which must not be kept beside what it was made of."""
+    """Mark an endpoint whose computed text must not be stored under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
 
 
 def operations(tag: str) -> APIRouter:
-    """A router whose routes are operations."""
     return APIRouter(tags=[tag], route_class=Operation)
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
-    """A pattern that takes `path` with and without a trailing slash, and the name of the parameter that the path ends with, if any.
-
-    `{name:path}` takes anything, also line breaks (an id with one must be refused by name, not by a 404) and nothing at all.
-    """
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")
     for parameter in re.finditer(r"{(\w+)(:path)?}", trimmed):

@@ -1,7 +1,6 @@
-"""From who asks, and from whose work is done, to what may be seen: each `Scope` is made here.
+"""Make every `Scope`, from a caller or from the stored record of background work.
 
-Background work has the scope that its stored record or order names. Nothing takes a limit out of a scope but the search for sessions, which
-have no agent (`storage/search/filters.py`).
+Only the search for sessions, which have no agent, drops a limit of a scope (`storage/search/filters.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Rights
 from agent_memory.foundation.core.settings import Settings
 
 PRINCIPAL = "agent_memory.principal"
-"""The name under which the `Principal` of a request stands in its ASGI scope: there alone, so that no two requests can share one."""
+"""Key in an ASGI scope: the request's `Principal`."""
 
-# With AUTH_MODE=disabled everybody may do everything with the one tenant's data.
+# The caller of every request with AUTH_MODE=disabled.
 EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
-    """Who asks in an ASGI request. Raises Unauthenticated when the settings ask for credentials and nobody has checked any."""
+    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
         return principal
@@ -35,13 +34,12 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """What the caller of an ASGI request may see. Raises Unauthenticated as `principal_of_request`."""
+    """Return the scope of an ASGI request. Raises Unauthenticated."""
     return scope_of(principal_of_request(settings, request))
 
 
 @lru_cache(maxsize=4096)
 def scope_of(principal: Principal) -> Scope:
-    """What a principal may see."""
     return Scope(
         tenant=principal.tenant,
         namespaces=principal.namespaces,
@@ -54,40 +52,40 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """The scope of background work on a tenant's data; all come from the stored record or order that is worked on."""
+    """Return the scope of background work; all arguments come from its stored record or order."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
 def scope_of_writer(tenant: str, rights: Rights) -> Scope:
-    """The scope in which a worker stores what a caller left with a session: the caller's, as of the write."""
+    """Return the scope that a caller had when it wrote to a session."""
     return Scope(tenant=tenant, namespaces=rights.namespaces, users=rights.users, agents=rights.agents)
 
 
 def writing(scope: Scope) -> Scope:
-    """The scope itself. Raises Forbidden when its caller may only read."""
+    """Return the scope. Raises Forbidden if its caller may only read."""
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
     return scope
 
 
 def administering(scope: Scope) -> Scope:
-    """The scope itself. Raises Forbidden when its caller is no administrator."""
+    """Return the scope. Raises Forbidden if its caller is no administrator."""
     if not scope.may_administer:
         raise Forbidden("this needs credentials with the role admin")
     return scope
 
 
 def within_namespace(scope: Scope, namespace: str) -> Scope:
-    """The scope, narrowed to one namespace. Raises Forbidden when that is out of its reach."""
+    """Return the scope narrowed to one namespace. Raises Forbidden if that is out of reach."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
         raise Forbidden("these credentials do not reach this namespace", field="namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """The namespace and the user that a request means, for something that belongs to one of each (or to none).
+    """Return the one namespace and user of a request; a caller limited to a single one gets it by default.
 
-    Who is limited to a single namespace or user means that one when the request names none. Raises Forbidden for what is out of reach.
+    Raises Forbidden if they are out of reach.
     """
     namespace = _meant("namespace", scope.namespaces, namespace or None)
     user_id = _meant("user_id", scope.users, user_id or None)
@@ -95,20 +93,14 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """As `place_of`, for what all agents of a namespace and user share.
-
-    Raises Forbidden also for callers who are limited to agents.
-    """
+    """As `place_of`, for data that all agents share. Raises Forbidden for callers limited to agents."""
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
     return place_of(scope, namespace, user)
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """As `place_of`, for a choice among many: what the request does not name is not narrowed further than the scope is.
-
-    Raises Forbidden for what is out of reach.
-    """
+    """As `place_of`, for lists: a missing name does not narrow them further. Raises Forbidden."""
     for name, limit, asked in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if asked and limit is not None and asked not in limit:
             raise Forbidden(f"these credentials do not reach this {name}", field=name)
@@ -116,13 +108,14 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 
 
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
-    """The session that a request means; as `place_of`."""
+    """Return the session of a request; as `place_of`."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
-    """Whom a prompt is for that continues no session: who is limited to a single namespace, user or agent is that one where the request
-    names none, and nobody where the request names what is out of reach.
+    """Return the reader of a prompt without a session.
+
+    A caller limited to a single namespace, user or agent gets it by default. Names out of reach give the empty reader.
     """
     names: list[str | None] = []
     for limit, asked in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -136,15 +129,15 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
 
 
 def permit_agent(scope: Scope, agent_id: str | None) -> None:
-    """Raises Forbidden for an agent out of reach; None is nobody's agent."""
+    """Raise Forbidden for an agent out of reach; None is allowed."""
     if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """The namespace that a request about all of an agent means, None for all of them.
+    """Return the namespace of a request about all of an agent's data, None for all namespaces.
 
-    Raises Forbidden for an agent or namespace out of reach, and for who is limited to users: an agent's data are those of all its users.
+    Raises Forbidden for an agent or namespace out of reach, and for callers limited to users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:

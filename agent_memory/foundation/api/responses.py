@@ -1,4 +1,4 @@
-"""Answers: models that are valid already, plain data, pages, and the errors that every route documents."""
+"""Responses: models, plain values, pages, and the errors that every route documents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agent_memory.foundation.core.plain_json import plain_json
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 DEADLINE = "agent_memory.deadline"
-"""Where an ASGI scope holds the request's `asyncio.Timeout`: a stream, which has no end, lifts it."""
+"""Key in an ASGI scope: the request's `asyncio.Timeout`, which a stream extends."""
 
 
 class ModelResponse(Response):
-    """A model as JSON, 200. The model is not validated again: whoever made it did."""
+    """A model as JSON, 200, without another validation."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -31,7 +31,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """What a wire model would be written as, 200: values that whoever made them knows to be as the model has them."""
+    """Plain values in the shape of a wire model, 200."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(plain_json(values), media_type="application/json")
@@ -39,14 +39,14 @@ class ValuesResponse(Response):
 
 
 class JsonResponse(Response):
-    """Plain data as JSON; what JSON cannot say is written as text."""
+    """Plain data as JSON; values without a JSON type are written as text."""
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
 
 
 class PagedResponse(StreamingResponse):
-    """An answer that is written page by page. A request's deadline holds for each page, and for its caller to take the page."""
+    """An answer written page by page. The request's deadline applies to each page."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
@@ -54,7 +54,6 @@ class PagedResponse(StreamingResponse):
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends it. When it ends early, what makes the pages is told."""
         self._deadline = scope.get(DEADLINE)
         try:
             await super().__call__(scope, receive, send)
@@ -72,7 +71,7 @@ class PagedResponse(StreamingResponse):
 
 
 def add_notices(response: Response, notices: list[str]) -> Response:
-    """The response, whose body also shows these notices where it is a JSON object."""
+    """Return the response with these notices in its body, if that is a JSON object."""
     if not notices or response.media_type != "application/json" or isinstance(response, StreamingResponse):
         return response
     body = from_json(bytes(response.body))
@@ -84,7 +83,6 @@ def add_notices(response: Response, notices: list[str]) -> Response:
 
 
 def etag(version: int) -> tuple[bytes, bytes]:
-    """The ETag header of a version."""
     return b"etag", b'"%d"' % version
 
 
@@ -103,7 +101,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route that can answer with these statuses; 401, 403, 422 and 503 are always among them."""
+    """Return the `responses` of a route with these statuses, and with 401, 403, 422 and 503."""
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
@@ -113,7 +111,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """As `errors`, for a route whose answer carries an ETag and possibly other `headers`: their names and descriptions."""
+    """As `errors`, for a route with an ETag and other `headers` (name to description)."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

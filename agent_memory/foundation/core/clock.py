@@ -1,4 +1,4 @@
-"""Instants as text and from Redis' clock, and days."""
+"""Parse and format instants and days."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.foundation.core.notices import add_notice
 
-# So many digits are no year and no day; numbers as large are milliseconds: as seconds they would be the year 5138.
+# Nine or more digits are a Unix time; from 1e11 on it is in milliseconds (as seconds: the year 5138).
 _UNIX_TIME = re.compile(r"-?\d{9,16}(?:\.\d{1,9})?")
 _MILLISECONDS = 1e11
 _LEAST = 1e7
@@ -19,22 +19,22 @@ _ORDINAL = re.compile(r"\d{4}-\d{3}")
 _MONTH = re.compile(r"[A-Za-z]{3}")
 _FIRST_DAY, _LAST_DAY = 1000_01_01, 9999_12_31
 _MOST_SHOWN = 80
-# A day without a time of day is this moment of it, which belongs to that day from Honolulu to Auckland.
+# A day alone becomes 10:30 UTC, which is the same day from Honolulu to Auckland.
 _IN_DAY = time(10, 30, tzinfo=UTC)
 
 
 def iso(moment: datetime) -> str:
-    """UTC ISO 8601."""
+    """Return the moment as UTC ISO 8601."""
     return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
 
 
 def from_micros(micros: int) -> datetime:
-    """A time in µs since 1970."""
+    """Convert µs since 1970."""
     return datetime.fromtimestamp(micros / 1e6, UTC)
 
 
 def zone_of(name: str | None) -> tzinfo:
-    """Return the IANA time zone of a name, UTC for none. Raises ValueError for an unknown one."""
+    """Return an IANA time zone, UTC for None. Raises ValueError for an unknown name."""
     if name is None:
         return UTC
     try:
@@ -44,20 +44,21 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """The day of a moment; one that is midnight in UTC is that day in each zone, for so days are written."""
+    """Return the day of a moment in a zone; midnight UTC stands for a whole day in every zone."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Return a moment in a zone; midnight in UTC is a whole day, and becomes the midnight of that day in the zone."""
+    """Return a moment in a zone; midnight UTC (a whole day) becomes that day's midnight in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return the `date` in metadata, if it is one. A day alone becomes a moment within it; a time without a zone is in UTC.
+    """Return the `date` in metadata, None if it cannot be read. Without a zone it is in UTC.
 
-    Reads ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as numbers or digits.
+    Reads ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as numbers or
+    digits.
     """
     value = metadata.get("date")
     try:
@@ -67,7 +68,7 @@ def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
 
 
 def note_unreadable_dates(metadata: Iterable[Any]) -> None:
-    """Tell the caller of a request of each `date` in some metadata that cannot be read, and so is not used."""
+    """Add a notice for each `date` in the metadata that cannot be read."""
     for each in metadata:
         value = each.get("date") if isinstance(each, Mapping) else None
         if value not in (None, "") and stated_date(each) is None:
@@ -76,7 +77,6 @@ def note_unreadable_dates(metadata: Iterable[Any]) -> None:
 
 
 def _read_text(text: str) -> datetime:
-    """Raise ValueError or TypeError for a text that is no date."""
     if len(text) > _MOST_SHOWN:
         raise ValueError("no date is so long")
     if _UNIX_TIME.fullmatch(text):
@@ -100,7 +100,7 @@ def _read_rfc(text: str) -> datetime:
     try:
         return _in_utc(parsedate_to_datetime(text))
     except (ValueError, TypeError):
-        # The reader wants a time of day.
+        # parsedate_to_datetime needs a time of day.
         return datetime.combine(parsedate_to_datetime(f"{text} 00:00").date(), _IN_DAY)
 
 
@@ -109,19 +109,18 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def _read_number(value: Any) -> datetime:
-    """Read seconds or milliseconds since 1970. Raise TypeError or ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError("no number")
     if abs(value) < _LEAST:
         raise ValueError("rather a year, or a count, than a time")
     if _FIRST_DAY <= value <= _LAST_DAY and value == int(value):
-        # 20231114 is a day, and not an August night of 1970.
+        # 20231114 is a day, not a Unix time of August 1970.
         return datetime.combine(date.fromisoformat(str(int(value))), _IN_DAY)
     return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS else value, UTC)
 
 
 def said_at(metadata: Any, created_at: datetime) -> datetime:
-    """When a message was said: on the `date` of its metadata, unless that lies ahead, or is the day that it was made on; else then."""
+    """Return the `date` of a message's metadata; else `created_at`, also for a future date or the same day."""
     stated = stated_date(metadata) if isinstance(metadata, Mapping) else None
     if stated is None or stated > datetime.now(UTC) or stated.date() == created_at.astimezone(UTC).date():
         return created_at

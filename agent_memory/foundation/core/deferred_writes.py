@@ -1,4 +1,4 @@
-"""Writing a little later: once for all that was noted meanwhile, after the answers, and for the last time when the process ends."""
+"""Write collected changes in the background: once for many changes, and a last time at the end of the process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CLOSE_SECONDS = 2.0
 
 
 class DeferredWrite:
-    """Calls `write` at most `delay_seconds` after it was asked for. What `write` cannot do now is its own to keep: it is only said.
+    """Call `write` at most `delay_seconds` after `soon`. Errors are logged; `write` keeps what it could not store.
 
-    `what` is what is written, in the plural, for the log.
+    `what` names the written things in log lines, in the plural.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:
@@ -28,12 +28,12 @@ class DeferredWrite:
         self._closing = asyncio.Event()
 
     def soon(self) -> None:
-        """There is something to write. Returns at once."""
+        """Schedule a write; return at once."""
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_later())
 
     async def close(self) -> None:
-        """Writes what waits, for two seconds at most."""
+        """Write everything pending, for at most two seconds."""
         self._closing.set()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):

@@ -1,4 +1,4 @@
-"""How a feature announces itself: once. `feature_list.py` collects the announcements."""
+"""The interface that a feature announces to the rest of the server; `feature_list.py` collects them."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ ExportLine = Mapping[str, Any]
 
 
 class KeySpace(NamedTuple):
-    """One kind of Redis key. Names of keys are digests, `<…>` says of what; all stand behind `<prefix>:{<bucket>}:`."""
+    """One kind of Redis key, behind `<prefix>:{<bucket>}:`. `<…>` in a name is a digest of that value."""
 
     name: str
     type: str
     holds: str
     lifetime: str
     personal: bool = True
-    """Whether it can hold what belongs to a user: then an erasure reaches it, and an export or the reason against one."""
+    """True if it can hold a user's data: then an erasure deletes it, and an export has it or names the reason."""
     not_exported: str = ""
-    """Why an export leaves it out, where it holds something personal."""
+    """Why an export leaves personal data out."""
 
 
 class Owner(NamedTuple):
-    """A user of a tenant, in one namespace or (None) in all of them."""
+    """A user of a tenant, in one namespace or (None) in all."""
 
     namespace: str | None
     user_id: str
 
 
 class AgentOwner(NamedTuple):
-    """An agent of a tenant, in one namespace or (None) in all of them: what has its name, alone or beside a user's."""
+    """An agent of a tenant, in one namespace or (None) in all; with or without a user."""
 
     namespace: str | None
     agent_id: str
 
 
 class Group(NamedTuple):
-    """Whose memories something was made of."""
+    """The owner and type of memories that something was derived from."""
 
     namespace: str | None
     user_id: str | None
@@ -55,7 +55,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What an operation of the API is sent: path and query `parameters`, and a body."""
+    """An example request: path and query `parameters`, and a body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -63,7 +63,7 @@ class Example:
 
 
 class Exporter(Protocol):
-    """Writes a feature's part of a user's export, and reads it again."""
+    """Write a feature's part of a user's export, and read it again."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -71,50 +71,46 @@ class Exporter(Protocol):
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """The lines of what the owner has, within the reach of `scope`."""
+        """Yield the lines of the owner's data within `scope`."""
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Brings a line in: "new", "same" (it is here already) or "other" (something else is). Raises AgentMemoryError for a bad one."""
+        """Import a line. Return "new", "same" (already stored) or "other" (conflict). Raises AgentMemoryError."""
         ...
 
 
 class RestoreTarget(Protocol):
-    """Whose the lines of an import become."""
+    """The new owner of imported lines."""
 
     @property
     def user_id(self) -> str:
-        """The user of an import that is a user's; "" of one that is an agent's."""
+        """The user of a user's import; "" for an agent's import."""
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """The user to whom something of this one goes: in an agent's import it stays the one that it was."""
+        """Return the new user of a line; an agent's import keeps the old one."""
         ...
 
-    def agent(self, agent_id: str | None, /) -> str | None:
-        """The agent to whom something of this one goes."""
-        ...
+    def agent(self, agent_id: str | None, /) -> str | None: ...
 
-    def namespace(self, namespace: str | None, /) -> str | None:
-        """The namespace that something of this one goes to."""
-        ...
+    def namespace(self, namespace: str | None, /) -> str | None: ...
 
     def moved(self, namespace: str | None, /) -> bool:
-        """Whether what stood in this namespace becomes another owner's."""
+        """True if data of this namespace changes its owner."""
         ...
 
 
 @runtime_checkable
 class AgentExporter(Exporter, Protocol):
-    """An exporter of something that agents have, too."""
+    """An exporter of data that agents have, too."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """The lines of what the agent has, within the reach of `scope`."""
+        """Yield the lines of the agent's data within `scope`."""
         ...
 
 
 class SessionPart(Protocol):
-    """What a feature keeps in a session itself, as a part of the session's line in an export."""
+    """A feature's fields in a session's hash, exported as a part of the session's line."""
 
     @property
     def part(self) -> str:
@@ -122,85 +118,85 @@ class SessionPart(Protocol):
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
-        """The part, from the fields of the session's hash; None where there is none."""
+        """Return the part of a session's hash, None without one."""
         ...
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """The fields that a part becomes, in a session of so many messages. Raises BadInput, Forbidden."""
+        """Return the fields of a part, for a session of `messages` messages. Raises BadInput, Forbidden."""
         ...
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Orders what the part waited for, now that its session is here; done twice, it has the effect of once."""
+        """Order the pending work of the part after its session is imported; idempotent."""
         ...
 
 
 class Eraser(Protocol):
-    """Deletes what a feature keeps of a user, beside sessions and memories."""
+    """Delete a feature's data of a user, beside sessions and memories."""
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes it; returns how much of what went."""
+        """Delete it; return the counts by kind."""
         ...
 
 
 @runtime_checkable
 class SessionEraser(Eraser, Protocol):
-    """An eraser of something that is made of sessions, too."""
+    """An eraser of data derived from sessions, too."""
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Deletes what was made of a session that is erased; returns how much of what went."""
+        """Delete data derived from the session; return the counts by kind."""
         ...
 
 
 @runtime_checkable
 class AgentEraser(Eraser, Protocol):
-    """An eraser of something that agents have, too."""
+    """An eraser of data that agents have, too."""
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Deletes what the agent has; returns how much of what went."""
+        """Delete the agent's data; return the counts by kind."""
         ...
 
 
 class Purger(Protocol):
-    """Deletes what a feature made of memories that are purged."""
+    """Delete a feature's data derived from purged memories."""
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Deletes, or only counts, what may have been made of memories of these groups."""
+        """Delete, or with `dry_run` count, data that may derive from memories of these groups."""
         ...
 
 
 class Follower(Protocol):
-    """Keeps what a feature derives of memories equal to what they are: its own shape of them (a profile)."""
+    """Keep a feature's data in step with the memories it is derived from (a profile)."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Brings what is derived of these memories (their names in keys) up to date from their current state; what is gone is taken out.
+        """Update data derived from these memories (names in keys) from their current state; drop it for deleted ones.
 
-        Idempotent, in any order, and fenced by each memory's version: a worker may call it again with what it was called with before.
+        Idempotent and independent of order: workers may repeat a call. Each memory's version fences it.
         """
         ...
 
 
 class ExtractionGuide(Protocol):
-    """Tells the model that takes facts what a feature would make of them, beside the rules of the tenant."""
+    """Add a feature's instructions to the prompt that extracts facts."""
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Sentences for the model, for sessions of this namespace; none where the feature asks for nothing."""
+        """Return sentences for the model, for sessions of this namespace."""
         ...
 
 
 class ArchivedSummaries(Protocol):
-    """Takes in summary views that the archived server left."""
+    """Import summary views of the archived server."""
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Whether the view is new here. Raises ValueError for one that cannot be taken."""
+        """Return True if the view is new here. Raises ValueError for an unusable one."""
         ...
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Whether the partition is new here, None when its view is not. Raises ValueError for one that cannot be taken."""
+        """Return True if the partition is new here, None without its view. Raises ValueError."""
         ...
 
 
 class Services:
-    """What the features of one bucket opened, each found by its type."""
+    """The opened services of one bucket, found by type."""
 
     def __init__(self) -> None:
         self._by_type: dict[type[Any], Any] = {}
@@ -214,18 +210,17 @@ class Services:
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
-        """Raises ValueError for a second one of a type."""
+        """Add services. Raises ValueError for a second one of a type."""
         for service in services:
             if type(service) in self._by_type:
                 raise ValueError(f"there are two of {type(service).__name__}")
             self._by_type[type(service)] = service
 
     def __getitem__(self, kind: type[T]) -> T:
-        """Raises KeyError for what no feature opened."""
         return self._by_type[kind]
 
     def open(self, feature: Feature, foundation: Any) -> None:
-        """Opens a feature and notes which of its services have a part in exports, erasures, purges, moves and prompts."""
+        """Open a feature and register its services for exports, erasures, purges, follow-ups and prompts."""
         feature.open(foundation, self)
         for parts, kind in (
             (self.exporters, feature.exporter),
@@ -242,32 +237,31 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Work that recurs, done once per period by all workers together."""
+    """Recurring work, done once per period by all workers together."""
 
     run: str
-    """As an import string: an async function of the runtime, which returns how much it did."""
+    """Import string of an async function of the runtime that returns a count."""
     minutes: Callable[[Settings], float | None]
-    """From one run to the next; None while it is switched off."""
+    """Minutes between two runs; None while switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. Modules that only some processes need are named as import strings ("module:name"): a worker loads no FastAPI."""
+    """One feature. Import strings ("module:name") name modules that only some processes load."""
 
     name: str
     open: Callable[[Any, Services], None]
-    """Makes its services of the foundation and of those that features before it in the list have opened."""
+    """Add its services, given the foundation and the services of earlier features."""
     keys: Sequence[KeySpace] = ()
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    """Its search indexes by what they hold: schemas of redisvl, made of a bucket's keys and the vectors of its embedding model."""
+    """Return redisvl schemas by kind, given a bucket's keys and the vectors of its embedding model."""
     routes: Sequence[str] = ()
-    """Routers of FastAPI."""
     examples: str | None = None
-    """The examples of its routes in the API's document."""
+    """Examples of its routes in the OpenAPI document."""
     jobs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Work that somebody can ask for, by its name in a stored job: async functions of the runtime and the job."""
+    """Async functions of the runtime and a job, by the job's stored name."""
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
-    """What a worker does with due marks of a kind: async functions of the runtime and the marks' members, as import strings."""
+    """Import strings of async functions of the runtime and the members of due marks."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     exporter: type[Exporter] | None = None
     session_part: type[SessionPart] | None = None
@@ -277,13 +271,14 @@ class Feature:
     follower: type[Follower] | None = None
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """Its part of the memory prompt. What a request says of it is an option in `agent_memory_client.models.features.prompt_options`."""
+    """Its part of the memory prompt; options of requests are in `agent_memory_client.models.features.prompt_options`.
+    """
     tools: Sequence[str] = ()
-    """Tools for models over MCP: each names a `ToolSet`."""
+    """MCP tools: each names a `ToolSet`."""
 
 
 def import_name(name: str) -> Any:
-    """What an import string ("module:name") names."""
+    """Import the object that "module:name" names."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

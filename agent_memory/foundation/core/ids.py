@@ -1,4 +1,4 @@
-"""Ids that a request makes: random, but under an Idempotency-Key always the same ones, so that doing it again makes nothing twice."""
+"""Ids of a request: random, but repeatable under an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _seed: ContextVar[_Seed | None] = ContextVar("seed", default=None)
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Within, the n-th id that is made follows from `seed` (a ULID, whose time it takes over) and n alone."""
+    """Derive each id made in this context from `seed` (a ULID, whose time it keeps) and the id's number."""
     token = _seed.set(_Seed(seed))
     try:
         yield
@@ -31,12 +31,11 @@ def repeatable(seed: str) -> Generator[None]:
 
 
 def is_repeatable() -> bool:
-    """Whether ids follow from a seed."""
     return _seed.get() is not None
 
 
 def made_id() -> str:
-    """An id of our own, a ULID."""
+    """Return a new ULID."""
     current = _seed.get()
     if current is None:
         return str(ULID())

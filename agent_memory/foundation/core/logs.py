@@ -1,6 +1,6 @@
-"""The one place that configures logging: every record, ours or a library's, goes through structlog to stderr, without secrets.
+"""Configure logging: all records go through structlog to stderr, without secrets.
 
-Only the line of a request is written as it is, since it holds nothing but words and numbers of ours.
+Request lines are formatted directly, since they hold only words and numbers of ours.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorizati
 _SECRET_TEXT = re.compile(
     r"(?<=[a-z0-9+.-]://)(?P<user>[^\s/@]*+@)|(?P<scheme>\b(?:bearer|basic)\s++)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
 )
-# What pydantic tells of an input that does not fit: somebody's text, in the traceback of whoever did not expect it.
+# pydantic repeats the input in its errors, and tracebacks show it.
 _INPUT, _INPUT_END = "input_value=", ", input_type="
-# The line of a request, without its time; a request that is `quiet` is told on DEBUG only.
+# `quiet` requests are logged on DEBUG.
 _REQUEST_JSON = (
     '{{"method": "{method}", "path": "{path}", "status": {status}, "ms": {ms:.1f}, "request_id": "{request_id}", '
     '"event": "request", "level": "{level}", "logger": "access", "timestamp": "{timestamp}"}}\n'
@@ -32,8 +32,6 @@ _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
 class LogSettings(Protocol):
-    """What is read of the server's settings."""
-
     @property
     def log_level(self) -> str: ...
 
@@ -42,14 +40,14 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """The text with passwords in URLs, authorization headers, API keys and the inputs of validation errors blanked."""
+    """Return the text without passwords in URLs, authorization headers, API keys and inputs of validation errors."""
     if _INPUT in text:
         text = _without_inputs(text)
     return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 
 def _without_inputs(text: str) -> str:
-    """The text without what stands between the two marks; an input whose end is missing was cut off, and nothing is left of it."""
+    """Blank the text between the marks; without an end mark, blank the rest."""
     first, *rest = text.split(_INPUT)
     parts = [first]
     for part in rest:
@@ -70,14 +68,14 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: hides values whose key names a secret, and secrets inside texts (the traceback's too)."""
+    """structlog processor: hide values of secret keys, and secrets inside texts and tracebacks."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
 
 
 class _AccessLog:
-    """How requests are told: not at all until logging is configured for it. `level` is the least of what is told."""
+    """Requests are not logged until logging is configured."""
 
     line: str = ""
     stream: TextIO | None = None
@@ -85,7 +83,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Writes the line of a request. All that is given must be plain words: nothing of it is escaped or looked at for secrets."""
+    """Write a request's line. Arguments must be plain words: they are neither escaped nor redacted."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -105,10 +103,9 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Sets up logging for the process; a second call replaces the first.
+    """Set up logging for the process; a second call replaces the first.
 
-    Ours are logged from `log_level` on, a line for each request only with `access_log`. Libraries are logged from WARNING on (INFO when
-    `log_level` is DEBUG).
+    Libraries log from WARNING on, from INFO if `log_level` is DEBUG.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -117,7 +114,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        # Before the renderer, and plain: a pretty traceback shows local variables, and with them texts of users and keys.
+        # Plain tracebacks: pretty ones show local variables, with users' texts and keys.
         structlog.processors.format_exc_info,
         redact,
     ]
@@ -155,7 +152,6 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
 
 
 def _hand_over(name: str, level: int) -> None:
-    """Lets a library's logger use our handler instead of its own."""
     logger = logging.getLogger(name)
     logger.handlers.clear()
     logger.propagate = True

@@ -1,7 +1,6 @@
-"""Tools for models over MCP, as a feature offers them: a `ToolSet` of functions, which `Feature.tools` names and `mcp` lists.
+"""MCP tools of a feature: a `ToolSet` of async functions, which `Feature.tools` names.
 
-A tool is an async function of what the features opened, of its caller, and of the model that its arguments make. Its docstring is what a
-model reads before it chooses.
+A tool takes the services, its caller and its arguments' model. Models read its docstring.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ Wire = TypeVar("Wire", bound=BaseModel)
 
 
 class InvalidArguments(Exception):
-    """The arguments do not fit; `reason` says where."""
-
     def __init__(self, reason: ValidationError) -> None:
         super().__init__(str(reason.error_count()))
         self.reason = reason
@@ -31,7 +28,7 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a tool: what they may see, and the namespace and the user that are meant when the arguments name none."""
+    """A tool's caller: its scope, and the default namespace and user of arguments."""
 
     scope: Scope
     namespace: str | None = None
@@ -39,7 +36,7 @@ class Caller:
 
 
 ToolChoice = Literal["core", "agent", "all"]
-"""A set of tools; each holds those before it."""
+"""A set of tools; each includes the sets before it."""
 CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
 
 ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel]]
@@ -48,10 +45,10 @@ _Run = TypeVar("_Run", bound=ToolRun)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its name, models of what it takes and answers, and what carries it out.
+    """A tool: name, models of arguments and answer, and function.
 
-    `writes` and `destroys` say what it may do; one that `deletes` refuses arguments that nobody knows, if they seem to narrow what goes.
-    `offered` is the smallest set of tools that it belongs to; `common` are the arguments that the smaller sets list, all if empty.
+    `deletes`: refuse unknown arguments that seem to narrow the deletion. `offered`: the smallest set with this tool.
+    `common`: the arguments that smaller sets list; all if empty.
     """
 
     name: str
@@ -66,7 +63,7 @@ class Tool:
     common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """What the arguments say, and those that are ignored. Raises InvalidArguments, and UnknownFields for those that are refused."""
+        """Return the arguments' model and the ignored fields. Raises InvalidArguments and UnknownFields."""
         try:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
@@ -82,13 +79,10 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What a model reads before it chooses."""
         return cleandoc(self.run.__doc__ or "")
 
 
 class ToolOptions(TypedDict, total=False):
-    """What a tool may do and where it is offered, as the fields of `Tool` say."""
-
     writes: bool
     destroys: bool
     deletes: bool
@@ -97,7 +91,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """The tools of one feature, in the order in which they are listed."""
+    """The tools of one feature, in their listed order."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []
@@ -106,7 +100,7 @@ class ToolSet:
         return iter(self._tools)
 
     def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
-        """Makes a function a tool of its name."""
+        """Register a function as a tool of its name."""
 
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
@@ -116,7 +110,7 @@ class ToolSet:
 
 
 def read_values(model: type[Wire], values: Any) -> Wire:
-    """The model that values make. Raises InvalidArguments."""
+    """Return the values as a model. Raises InvalidArguments."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

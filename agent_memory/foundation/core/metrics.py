@@ -1,4 +1,4 @@
-"""Every metric, declared once, in a registry of our own. Labels are bounded: route templates, methods, statuses and kinds; never an id."""
+"""Declare every metric. Labels are bounded: route templates, methods, statuses and kinds; never an id."""
 
 from __future__ import annotations
 
@@ -44,14 +44,13 @@ OUTBOX_OLDEST_SECONDS = Gauge(
 
 
 class RequestMeter:
-    """Counts and times requests; keeps the labelled children, whose look-up costs more than their update."""
+    """Count and time requests. Caches labelled children, whose look-up costs more than their update."""
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._timers: dict[tuple[str, str], Histogram] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Records one answered request; `route` is the path's template."""
         try:
             counter, timer = self._counters[method, route, status], self._timers[method, route]
         except KeyError:
@@ -62,5 +61,4 @@ class RequestMeter:
 
 
 def render() -> bytes:
-    """All metrics in the Prometheus text format."""
     return generate_latest(REGISTRY)

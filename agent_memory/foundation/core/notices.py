@@ -1,4 +1,4 @@
-"""What a request was answered otherwise than it asked, in words: collected while it is worked on, and shown in its answer's `notices`."""
+"""Collect notices for the answer of a request, shown in its `notices`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 
 @contextmanager
 def collecting_notices() -> Generator[list[str]]:
-    """Within, `add_notice` adds to the list; the request's tasks share it."""
+    """Collect the notices of `add_notice` within this context, from all tasks of the request."""
     notices: list[str] = []
     token = _collected.set(notices)
     try:
@@ -24,12 +24,12 @@ def collecting_notices() -> Generator[list[str]]:
 
 
 def add_notice(notice: str) -> None:
-    """Tells the caller of the request that is worked on; nobody where none is, and nothing twice."""
+    """Add a notice to the current request's answer, once."""
     notices = _collected.get()
     if notices is not None and notice not in notices and len(notices) < MAX_NOTICES:
         notices.append(notice)
 
 
 def with_notices(answer: Mapping[str, Any], notices: list[str]) -> dict[str, Any]:
-    """A JSON object with notices behind those that it has."""
+    """Return the answer with these notices after its own."""
     return {**answer, "notices": [*(answer.get("notices") or ()), *notices]}

@@ -1,6 +1,6 @@
-"""JSON of plain data: answers of searches and prompts, and the arguments of Lua scripts.
+"""Write JSON of plain data.
 
-orjson writes ten memories in a quarter of the time that pydantic takes (15 instead of 60 µs, 3 % of a search's CPU).
+orjson writes ten memories in 15 µs, pydantic in 60 µs: 3 % of a search's CPU.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pydantic_core import to_json, to_jsonable_python
 
 
 def plain_json(values: Mapping[str, Any]) -> bytes:
-    """Values of JSON, times (UTC as "Z"), and models among them; no number at all is null.
+    """Write values with times (UTC as "Z") and models as JSON; NaN becomes null.
 
-    What orjson refuses (integers beyond 64 bits, which JSON has) pydantic writes. Raises PydanticSerializationError (a
-    ValueError) for what is no Unicode.
+    pydantic writes integers beyond 64 bits. Raises PydanticSerializationError (a ValueError) for invalid Unicode.
     """
     try:
         return orjson.dumps(values, default=to_jsonable_python, option=orjson.OPT_UTC_Z)

@@ -1,7 +1,7 @@
-"""A section of the memory prompt, as a feature offers it to `recall`, which knows it by this alone.
+"""The interface between a section of the memory prompt and `recall`.
 
-A prompt is made in steps, each of which hands the next one what it needs: a section is *opened* for what a caller asks, *queues* its reads
-on the one pipeline of the prompt, *loads* its content from their replies, is *fitted* into its share of the tokens, and is *rendered*.
+A section is opened for a request, queues its reads on the prompt's pipeline, loads its content from the replies, is
+fitted into its share of the tokens, and is rendered.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ PER_MESSAGE = 4
 
 
 class SectionKind(StrEnum):
-    """Where a section stands in a prompt, and which part of the tokens it may take.
+    """The place of a section. All sections of a kind share a tenth of the tokens.
 
-    What is `always` true stands first, before the session's summary, in a message of its own; all such sections share a tenth of the
-    tokens. What is `recalled` stands behind the memories; all such sections share a tenth, too.
+    `ALWAYS` sections come first, in messages before the session's summary; `RECALLED` ones follow the memories.
     """
 
     ALWAYS = "always"
@@ -33,7 +32,7 @@ class SectionKind(StrEnum):
 
 
 class Reader(NamedTuple):
-    """Whom a prompt is for: each None where nobody is named."""
+    """The reader of a prompt, None for each missing name."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -45,10 +44,9 @@ NOBODY = Reader()
 
 @dataclass(slots=True)
 class PromptAsk:
-    """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one.
+    """The request for a prompt. `session` is the session that it continues.
 
-    `reader` is within the reach of `scope`: sections show what is the reader's. Days are those of `zone`, which is known once sections
-    load: the request's, else the reader's, else UTC.
+    `reader` is within `scope`. `zone`, set before sections load, is the request's zone, else the reader's, else UTC.
     """
 
     scope: Scope
@@ -58,13 +56,13 @@ class PromptAsk:
     explain: bool = False
     reader: Reader = NOBODY
     names_tokens: bool = False
-    """Whether the request itself says how many tokens the prompt may have."""
+    """True if the request itself limits the prompt's tokens."""
     zone: tzinfo = UTC
 
 
 @dataclass(slots=True)
 class SessionMessages:
-    """The messages (ids, oldest first) of the prompt's session that it shows, and how many of the session it does not show."""
+    """The ids of the session's messages in the prompt, oldest first, and the number of those left out."""
 
     ref: SessionRef
     ids: Sequence[str]
@@ -73,11 +71,10 @@ class SessionMessages:
 
 @dataclass(slots=True)
 class SectionText:
-    """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
+    """A section's contribution: chat messages, the memories in them, and notices.
 
-    `search` is the search that brought the memories. `parts` say the same where a request names the format of an API: texts under headings
-    of their own, none of them empty. A section that a feature announces says `parts` alone: recall makes a system message of each, and
-    keeps what they say from looking like memories.
+    `search` found the memories. `parts` has the same texts for requests with a format of another API. Sections of
+    features return `parts` only; recall makes a system message of each.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -89,58 +86,54 @@ class SectionText:
 
 
 class FittedSection(Protocol):
-    """A section that is cut to its tokens."""
-
     def count_tokens(self) -> int:
-        """How many tokens it takes of the budget."""
+        """Return the tokens that it takes of the budget."""
         ...
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """Its text, without what the session's messages show anyway."""
+        """Return its text without the memories that the session's messages already show."""
         ...
 
 
 class SectionContent(Protocol):
-    """All that a section could show."""
+    """Everything that a section could show."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """What of it fits into so many tokens; None is "as much as there is"."""
+        """Return the part that fits into `tokens`; None means no limit."""
         ...
 
 
 class SectionReads(Protocol):
-    """What a section reads for one prompt."""
+    """The reads of a section for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
-        """Puts its reads on the prompt's pipeline; returns how many replies they give."""
+        """Queue its reads on the prompt's pipeline; return the number of replies."""
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Its content, from these replies; `session` are the messages that were read of the prompt's session."""
+        """Return its content from the replies; `session` has the messages read of the prompt's session."""
         ...
 
 
 class PromptSection(Protocol):
-    """A part of all memory prompts, which one feature provides."""
+    """A part of all memory prompts."""
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """What it reads for a prompt; None where it has nothing to say."""
+        """Return its reads for a prompt, None if it has nothing to show."""
         ...
 
 
 class AnnouncedSection(PromptSection, Protocol):
-    """A section that a feature announces (`Feature.section`); `recall` shows it without knowing the feature."""
+    """A section that a feature announces (`Feature.section`)."""
 
     @property
-    def kind(self) -> SectionKind:
-        """Where it stands."""
-        ...
+    def kind(self) -> SectionKind: ...
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Those lines that fit into `tokens`, the first before the others and none cut, and the tokens that are left.
+    """Return the lines that fit into `tokens`, in order and uncut, and the tokens left.
 
-    `count` gives the tokens of a line; its end takes one more.
+    `count` returns the tokens of a line; its line end takes one more.
     """
     taken: list[T] = []
     for line in lines:

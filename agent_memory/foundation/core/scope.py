@@ -1,5 +1,4 @@
-"""Who asks, as types: a `Principal` of credentials, and the `Scope` that `api/principals.py` makes of it for every store method; and for
-what work it is asked (`Work`)."""
+"""The caller as types: `Principal` of credentials, `Scope` for every store method, `Work` for background work."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(StrEnum):
-    """What a caller may do; each may what stands before it, too."""
+    """Each role includes the roles before it."""
 
     READ = "read"
     WRITE = "write"
@@ -23,10 +22,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: one tenant, and in it all (None) or some namespaces, users and agents.
+    """A caller: one tenant, and all (None) or some of its namespaces, users and agents.
 
-    `subject` names the caller in audit events: a token's id or a JWT's subject, never the secret. An `operator` runs the server: an
-    administrator who may also make credentials for other tenants.
+    `subject` names the caller in audit events: a token's id or a JWT's subject. An `operator` also makes credentials
+    for other tenants.
     """
 
     tenant: str
@@ -40,9 +39,9 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the caller may see: one tenant, and in it all or some namespaces, users and agents.
+    """The reach of a caller: one tenant, and all (None) or some of its namespaces, users and agents.
 
-    `namespaces`, `users` and `agents` are None for "every one of the tenant". Never widened after it was made. `actor` is for audit events.
+    Never widened after it was made. `actor` is for audit events.
     """
 
     tenant: str
@@ -59,17 +58,17 @@ class Scope:
 
     @property
     def limited(self) -> bool:
-        """Whether this is less than the whole tenant."""
+        """True if it is less than the whole tenant."""
         return self.namespaces is not None or self.users is not None or self.agents is not None
 
     def reaches(self, namespace: str | None, user_id: str | None) -> bool:
-        """Whether data of this namespace and user is within. Data without a user is in nobody's reach who is limited to users."""
+        """True if data of this namespace and user is within. Scopes limited to users never reach data without one."""
         return (self.namespaces is None or namespace in self.namespaces) and (self.users is None or user_id in self.users)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """The identity of a session within a tenant: (namespace, user_id, session_id)."""
+    """The identity of a session within a tenant."""
 
     session_id: str
     namespace: str | None = None
@@ -77,7 +76,7 @@ class SessionRef:
 
 
 class Rights(NamedTuple):
-    """What a writer could reach, as in a `Scope`: None stands for all of the tenant."""
+    """The reach of a writer, as in `Scope`."""
 
     namespaces: frozenset[str] | None = None
     users: frozenset[str] | None = None
@@ -86,9 +85,10 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`since` is when it began (ms since 1970, by Redis' clock), if it takes data from before.
+    """The work that writes belong to.
 
-    `waits`: a write of it waits for the end of its owner's erasure; `erases`: it is the erasure.
+    `since`: its start in ms (Redis' clock), if it uses older data. `waits`: its writes wait for the end of the owner's
+    erasure. `erases`: it is the erasure.
     """
 
     since: int | None = None
@@ -101,13 +101,13 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """What the caller carries out; a plain request unless somebody said otherwise."""
+    """Return the current work; a plain request by default."""
     return _work.get() or _REQUEST
 
 
 @contextmanager
 def carrying_out(work: Work) -> Generator[None]:
-    """Within, all writes belong to `work`."""
+    """Assign all writes in this context to `work`."""
     token = _work.set(work)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Finds a redis-server with the query engine on this machine, and starts redis-server processes that end with us."""
+"""Find a redis-server with the query engine, and start redis-server processes that end with us."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _PROBE_SECONDS = 5.0
 _MODULE = "redisearch.so"
 _MINIMUM_FOR_MODULES = (7, 2)
 _PR_SET_PDEATHSIG = 1
-# Redis needs nothing of our environment: keys of model servers stay here, and a broken locale cannot keep it from starting.
+# Keep keys of model servers out of Redis' environment; a broken locale must not stop it.
 _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A redis-server and the module it needs for `FT.*` (None: it brings its own)."""
+    """A redis-server and its query engine module (None: built in)."""
 
     name: str
     server: str
     module: str | None = None
 
     def config_lines(self) -> list[bytes]:
-        """The lines of redis.conf that load the query engine with our options."""
+        """Return the lines of redis.conf that load the query engine with our options."""
         if self.module is None:
             return []
         options = " ".join(f"{name} {value}" for name, value in SEARCH_OPTIONS)
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What became of one candidate: `problem` is None when it works."""
+    """The result for one candidate; `problem` is None if it works."""
 
     name: str
     engine: Engine | None
@@ -63,12 +63,12 @@ class EngineReport:
 
 
 def quote(value: str) -> bytes:
-    """A string as a quoted word of redis.conf."""
+    """Return a string as a quoted word of redis.conf."""
     return b'"' + b"".join(bytes([c]) if 32 <= c < 127 and c not in b'"\\' else b"\\x%02x" % c for c in os.fsencode(value)) + b'"'
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """What the child runs between fork and exec, so that the kernel ends it when we die, even by SIGKILL (Linux only)."""
+    """Return a hook between fork and exec: the kernel ends the child when we die, even by SIGKILL (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -83,10 +83,7 @@ def _parent_death_hook() -> Callable[[], None] | None:
 
 
 def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Starts a redis-server that dies with the calling *thread*; a terminal's Ctrl-C does not reach it.
-
-    Raises OSError when the file cannot be executed.
-    """
+    """Start a redis-server that dies with the calling *thread*; a terminal's Ctrl-C does not reach it. Raises OSError."""
     environment = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(
@@ -104,7 +101,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Ends a redis-server in order (it writes its AOF out), or by force after `seconds`."""
+    """End a redis-server in order (it flushes its AOF), or by force after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -116,7 +113,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """A client that asks once and never retries."""
+    """Return a client that never retries."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -124,7 +121,7 @@ def connect(*, port: int = 0, password: str | None = None, unix_socket: str | No
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that says something, without Redis' timestamp."""
+    """Return the last meaningful line of a log, without Redis' timestamp."""
     try:
         lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     except OSError:
@@ -144,7 +141,6 @@ def _package_dir(name: str) -> Path | None:
 
 
 def _version(server: str) -> tuple[int, int] | None:
-    """(major, minor) of a redis-server, None when it does not say."""
     try:
         said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False).stdout
         number = said.split("v=", 1)[1].split()[0].split(".")
@@ -154,7 +150,7 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """A path to the file with its execute bit set (packages may lose it), a copy in the data directory if need be."""
+    """Return an executable path of the file (packages may lose the bit), a copy in the data directory if needed."""
     if os.access(path, os.X_OK):
         return str(path)
     try:
@@ -169,7 +165,7 @@ def usable_file(path: Path, data_dir: Path) -> str:
 
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
-    """Every engine that may work, best first; those whose files are missing carry their problem already."""
+    """Return every possible engine, best first; missing ones carry their problem."""
     reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
@@ -203,7 +199,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Starts the engine for a moment, without a port and without data; None when it answers `FT._LIST`, else what is wrong."""
+    """Start the engine without port and data; return None if it answers `FT._LIST`, else the problem."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -244,7 +240,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Tries the candidates in order, up to the first that works (or every one, for a diagnosis)."""
+    """Try the candidates in order, up to the first that works unless `all_of_them`."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)
@@ -258,7 +254,6 @@ async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[
 
 
 def _stamp(engine: Engine) -> list[list[int]]:
-    """Size and time of the engine's files: another package version is another stamp. Raises OSError when one is gone."""
     stats = [os.stat(path) for path in (engine.server, engine.module) if path is not None]
     return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
 
@@ -267,16 +262,16 @@ def _remembered(file: Path) -> Engine | None:
     try:
         record = json.loads(file.read_text())
         engine = Engine(**record["engine"])
-        # A redis-server that was put on PATH since then goes first, as it would on a fresh start.
+        # A redis-server that was put on PATH since then comes first.
         return engine if record["stamp"] == _stamp(engine) and record["on_path"] == shutil.which("redis-server") else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """The engine that worked last time, else the first candidate that does.
+    """Return the engine that worked last time, else the first candidate that works.
 
-    Raises StartupError naming what every candidate lacks, and what to install.
+    Raises StartupError, which names the problem of every candidate and what to install.
     """
     file = data_dir / "engine.json"
     engine = _remembered(file)
@@ -292,5 +287,5 @@ async def find_engine(data_dir: Path) -> Engine:
 
 
 def forget_engine(data_dir: Path) -> None:
-    """The next start examines the candidates again."""
+    """Make the next start examine the candidates again."""
     (data_dir / "engine.json").unlink(missing_ok=True)

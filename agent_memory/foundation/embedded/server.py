@@ -1,7 +1,7 @@
-"""Runs a real redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis: redis.url`.
+"""Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
-The server listens on 127.0.0.1 only and asks for a password that never leaves the data directory. It writes every change to its
-append-only file, is started again when it dies, and ends when we end, even when we are killed.
+It listens on 127.0.0.1 only, asks for a password from the data directory, writes an append-only file, is restarted when
+it dies, and ends with us.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _FIRST_ANSWER_SECONDS = 15.0
 _ORPHAN_SECONDS = 20.0
 _POLL_SECONDS = 0.1
-# Below the ports that kernels give to outgoing connections: a client that dials while Redis is being started again could
-# otherwise be connected to itself, and hold the port.
+# Below the kernel's ports for outgoing connections: a client that dials a restarting Redis could connect to itself and
+# hold the port.
 _PORTS = range(20000, 30000)
-# A memory's record and its vector as one block each, not as a table of strings: a fifth of all memory less.
+# Records and vectors in one block (listpack): a fifth less memory.
 RECORD_OPTIONS = (b"hash-max-listpack-value 4096",)
 
 
 @dataclass(slots=True)
 class EmbeddedRedis:
-    """The running server. `url` holds the password; `description` and `repr` do not. `pid` changes when it is started again."""
+    """The running server. Only `url` holds the password. A restart changes `pid`."""
 
     url: str = field(repr=False)
     port: int
@@ -61,17 +61,15 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """For people: which engine, where it listens and where its data is."""
+        """The engine, address and data directory, for people."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
 @asynccontextmanager
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
-    """Starts Redis on `data_dir` (made if it is missing) and yields it once it has loaded its data and answers `FT._LIST`.
+    """Start Redis on `data_dir` (made if missing) and yield it once it has loaded its data.
 
-    `port` 0 takes a free one. `stop_seconds` bounds the orderly end. Use it from the main thread: the server ends with the
-    thread that started it. Raises StartupError when no engine works, the port is taken, the data directory is in use or cannot
-    be written, or Redis cannot read its data.
+    `port` 0 takes a free one. Call it from the main thread: the server ends with its thread. Raises StartupError.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -88,7 +86,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
         try:
             yield running
         finally:
-            # A cancellation that meets the client while it connects is lost (it becomes an error of the connection): say it again.
+            # A cancellation during a connect is lost (it becomes a connection error): repeat it.
             while not watch.done():
                 watch.cancel()
                 await asyncio.wait([watch], timeout=_POLL_SECONDS)
@@ -96,7 +94,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """The URL of the server that another process of this machine runs on a data directory; None when there is none."""
+    """Return the URL of the server that another process runs on a data directory, None without one."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -116,7 +114,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """Whether an embedded Redis has kept its data in a directory, or a copy of such data lies there."""
+    """True if the directory holds data of an embedded Redis, or a copy."""
     return (data_dir / "appendonlydir").is_dir()
 
 
@@ -142,9 +140,9 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks: `owner` is ours alone, `redis` is inherited by the redis-server and held until both have ended.
+    """Two file locks: `owner` is ours alone; redis-server inherits `redis` and holds it until both have ended.
 
-    So a free `owner` with a held `redis` means an orphan of an earlier run, with no process ids to trust.
+    A free `owner` with a held `redis` means an orphan of an earlier run, without relying on process ids.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -170,7 +168,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """Whether no redis-server of an earlier run is left."""
+        """True if no redis-server of an earlier run is left."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -186,7 +184,7 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Waits for an orphaned redis-server of an earlier run to end, asking it to; returns the password to use."""
+    """Ask an orphaned redis-server to end and wait for it; return the password to use."""
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ORPHAN_SECONDS
@@ -216,7 +214,6 @@ async def _ask_to_end(port: int, password: str) -> bool:
 
 
 def _read_conf(conf: Path) -> tuple[str | None, int | None]:
-    """Password and port of the last run."""
     words: dict[str, str] = {}
     try:
         for line in conf.read_text("utf-8", "replace").splitlines():
@@ -229,7 +226,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Writes redis.conf, readable for its owner only: the password stands here and on no command line."""
+    """Write redis.conf, readable for its owner only: the password stands here and on no command line."""
     lines = [
         b"# Written at every start; changes are lost.",
         b"bind 127.0.0.1",
@@ -247,7 +244,7 @@ def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
         b"maxmemory-policy noeviction",
         *RECORD_OPTIONS,
         b"shutdown-timeout 5",
-        # A crash must be over soon: the report stays, the test of all memory goes.
+        # Restart soon after a crash: skip the test of all memory.
         b"crash-memcheck-enabled no",
         *engine.config_lines(),
         b"",
@@ -284,8 +281,6 @@ def _free_port() -> int:
 
 @dataclass(slots=True)
 class _Server:
-    """One redis-server process and what is needed to start it again."""
-
     folder: Path
     engine: Engine
     password: str
@@ -311,7 +306,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """The first start: a chosen port may be taken between our look and Redis' bind, and a remembered engine may have broken."""
+    """The port may be taken before Redis binds it, and a remembered engine may have broken."""
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
     attempts = 3
@@ -340,7 +335,7 @@ async def _stop_if(server: _Server | None) -> None:
 
 
 async def _wait_ready(server: _Server) -> None:
-    """Until it answers and has loaded its data; loading may take as long as it needs. Raises StartupError if it ends or is mute."""
+    """Wait until it answers and has loaded its data. Raises StartupError if it ends or does not answer."""
     loop = asyncio.get_running_loop()
     deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)
@@ -373,7 +368,7 @@ async def _wait_ready(server: _Server) -> None:
 
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
-    """Starts Redis again, on the same port, whenever it dies; waits longer after each try that fails."""
+    """Restart Redis on the same port whenever it dies, with growing pauses."""
     pause, upkeep = 0.0, EngineUpkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)

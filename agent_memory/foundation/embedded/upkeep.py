@@ -1,4 +1,4 @@
-"""What a redis-server of our own is told while it runs: how often its search collector may run, and that its children give way."""
+"""Tune a running redis-server: the pause of its search collector and the priority of its children."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agent_memory.foundation.embedded.engine import connect
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 30.0
-# A collection forks the server and walks the whole index: about 2 s of one core for 100,000 documents. One document more makes the pause
-# between two collections this much longer, so that they take some 4 % of a core however large the index is.
+# A collection forks the server and walks the index: about 2 s of a core for 100,000 documents. This pause keeps it at 4
+# % of a core.
 _DOCUMENTS_PER_SECOND = 2_000
 _LONGEST_SECONDS = 600
 _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Of one redis-server. `look` is cheap and meant to be called several times a second."""
+    """Upkeep of one redis-server; call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -33,7 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Puts back its new children, and now and then fits the collector to the size of the indexes."""
+        """Lower the priority of new children; now and then fit the collector to the size of the indexes."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
@@ -51,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """The pause between two collections of indexes of which the largest has so many documents."""
+    """Return the pause between collections for the size of the largest index."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 
@@ -65,10 +65,7 @@ async def _largest(client: Any) -> int:
 
 
 def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
-    """Lowers the priority of the server's children: rewriting its file and collecting may take longer, answers may not.
-
-    Returns the children that there are. Does nothing where the system does not tell (it is Linux that does).
-    """
+    """Lower the priority of the server's children, which rewrite its file and collect. Works on Linux only."""
     children: set[int] = set()
     with suppress(OSError, ValueError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

@@ -1,4 +1,4 @@
-"""What the rest of the house knows of models: two protocols, and nothing of any provider."""
+"""Protocols of models, independent of any provider."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ class ChatMessage:
 
 
 TextRole = Literal["query", "document"]
-"""Whether a text asks or is found: models that learned to search want to be told."""
+"""Search models embed queries and documents differently."""
 
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """Turns texts into unit vectors, as the model gives them.
-
-    `model` names the model, `dimensions` is the length of its vectors.
-    """
+    """Turn texts into unit vectors, as the model returns them."""
 
     @property
     def model(self) -> str: ...
@@ -42,10 +39,9 @@ class EmbeddingModel(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Returns float32 of shape (len(texts), dimensions), each row of length 1.
+        """Return float32 of shape (len(texts), dimensions), each row of length 1.
 
-        Raises ModelUnavailable when the server is away or `timeout` seconds are over, and ModelAnswerInvalid
-        for an answer with a wrong count, a wrong dimension, NaN or a zero vector.
+        Raises ModelUnavailable when the server is away or after `timeout` seconds, and ModelAnswerInvalid.
         """
         ...
 
@@ -53,7 +49,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose cosines mean the same for every model: see `llm/profiles.py`."""
+    """Turn texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -62,15 +58,15 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """See EmbeddingModel.embed. Texts of one role are compared with each other, queries with documents."""
+        """As EmbeddingModel.embed. Compare texts of one role with each other, queries with documents."""
         ...
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """Return the texts that the model must be asked for, each once: those that are neither remembered nor on their way."""
+        """Return the texts that the model must embed, each once: neither cached nor in flight."""
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Return vectors that the model gave elsewhere, without a prefix, as `embed` gives them. Raises as `embed`."""
+        """Return vectors that the model made elsewhere, without a prefix, as `embed` returns them. Raises as `embed`."""
         ...
 
     async def close(self) -> None: ...
@@ -78,15 +74,15 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Says how well texts answer a query."""
+    """Score how well texts answer a query."""
 
     @property
     def description(self) -> str: ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """Returns a score for each text, in their order; more is better, the scale is the model's.
+        """Return a score for each text; more is better, on the model's own scale.
 
-        Raises ModelUnavailable when there is no answer within `timeout` seconds, and ModelAnswerInvalid for one that lacks scores.
+        Raises ModelUnavailable after `timeout` seconds, and ModelAnswerInvalid for missing scores.
         """
         ...
 
@@ -95,47 +91,42 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Asks a language model for text or for an object of a pydantic model."""
+    """Ask a language model for text or for a pydantic object."""
 
     @property
     def model(self) -> str: ...
 
     @property
     def context_window(self) -> int:
-        """Tokens that prompt and answer may have together, as we count them and as far as it is known now."""
+        """Tokens for prompt and answer together, by our count and as far as known."""
         ...
 
     @property
-    def context(self) -> ModelContext:
-        """What is known of the model's context."""
-        ...
+    def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Asks the server how large its context is, if it is time to; raises nothing. Not for what somebody waits for."""
+        """Ask the server for its context size if it is due; raises nothing. Not for requests that somebody waits for."""
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Tokens that the window has left beside `prompt`, asked for an `answer`, for more text and the answer; may be negative."""
+        """Return the window's tokens left beside `prompt` and the schema of `answer`; may be negative."""
         ...
 
     def with_model(self, model: str) -> ChatModel:
-        """Another model at the same server, which stays this one's to close."""
+        """Return another model at the same server; this one still closes the connection."""
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Returns the answer's text, stripped and not empty.
+        """Return the answer's text, stripped and not empty.
 
-        Raises ModelUnavailable, ModelAnswerInvalid, or ContextExceeded (one of the latter) when it is too much for the model.
+        Raises ModelUnavailable, ModelAnswerInvalid, and ContextExceeded (one of the latter).
         """
         ...
 
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Returns a validated `answer`: json_schema, then json_object, then text, then one repair.
-
-        Raises as `text`.
-        """
+        """Return a validated `answer`: json_schema, then json_object, then text, then one repair. Raises as `text`."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What is known of models by name: context windows and embedding dimensions. Settings override it; an unknown model is never refused."""
+"""Context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CONTEXT_WINDOWS: dict[str, int] = {
     "anthropic.claude-opus-4-5-20251101-v1:0": 200000,
 }
 
-# Families by the beginning of the name, for models that the table does not name; cautious: too small a window only summarizes earlier.
+# Prefixes of names outside the table; cautious, since too small a window only summarizes earlier.
 FAMILIES: dict[str, int] = {
     "gpt-5": 400000,
     "gpt-4.1": 128000,
@@ -123,10 +123,7 @@ EMBEDDING_DIMENSIONS: dict[str, int] = {
 
 
 def context_window(model: str | None, settings: ModelSettings) -> int:
-    """Tokens that `model` may see: from settings, the table, its family, or the default (with one log line per unknown model).
-
-    None (nobody named a model) is the default without a log line.
-    """
+    """Return the tokens of a model's window: from settings, table, family, or the default (logged once per model)."""
     if model is None:
         return settings.default_context_window
     if model in settings.context_windows:
@@ -139,13 +136,13 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
-    """What is known beforehand of the context of `model` at the server `where`."""
+    """Return the context of `model` at the server `where`, as far as known."""
     configured = settings.context_windows.get(model)
     return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 
 
 def embedding_dimensions(model: str) -> int | None:
-    """The length of the model's vectors, or None when it is not known."""
+    """Return the length of the model's vectors, None if unknown."""
     name = _base(model)
     return EMBEDDING_DIMENSIONS.get(name) or EMBEDDING_DIMENSIONS.get(name.removesuffix(":latest"))
 
@@ -164,7 +161,9 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """The name without a provider in front (`openai/`, `bedrock/us.anthropic.`), in lower case; of a fine-tuned model, its origin."""
+    """Return the lower-case name without its provider (`openai/`, `bedrock/us.anthropic.`); of a fine-tuned model, its
+    origin.
+    """
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:
@@ -174,5 +173,5 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Says it once per model: the cache is the memory of what was said."""
+    """The cache makes it log once per model."""
     logger.info("the context window of model %r is not known; using %d tokens (MODEL_CONTEXT_WINDOWS sets it)", model, default)

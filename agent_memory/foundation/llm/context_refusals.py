@@ -1,4 +1,4 @@
-"""Refusals that say a request is larger than a model's context, in the words of many servers, and the numbers that they tell (pure)."""
+"""Recognize refusals of requests larger than a model's context, and read their numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _READ = 4000  # characters of a refusal that are looked at
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflow:
-    """What a refusal tells: the most tokens that the server takes in a request, and how many tokens the request had by its count."""
+    """The server's limit and the request's tokens by its count, as far as the refusal names them."""
 
     limit: int | None = None
     sent: int | None = None
 
 
-# Each is a wording of at least one server; the names are those of whose it is. All are matched without regard to case.
+# Each is a wording of the servers named behind it.
 _SAYS = re.compile(
     "|".join(
         (
@@ -37,7 +37,7 @@ _SAYS = re.compile(
     ),
     re.IGNORECASE,
 )
-# A rate that is used up is no overflow, unless one request alone is more than the rate allows.
+# A used-up rate is no overflow, unless one request alone exceeds it.
 _ALONE_TOO_LARGE = re.compile(r"request too large for", re.IGNORECASE)
 _LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -78,7 +78,7 @@ _SENT = tuple(
 
 
 def overflow(status: int, text: str) -> ContextOverflow | None:
-    """What a refusal with this status and text tells of the model's context, None when it is about something else."""
+    """Return the numbers in a refusal about the context, None for another refusal."""
     text = text[:_READ]
     wordings = _ALONE_TOO_LARGE if status == 429 else _SAYS
     if wordings.search(text) is None:

@@ -1,4 +1,4 @@
-"""What goes into an embedder and comes out of it: texts that any model takes, and rows that are finite and of length 1."""
+"""Clean texts before embedding, and check the vectors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 
 BLANK = "."
-"""What is embedded in place of a blank text: models refuse nothing at all, or answer it with NaN."""
+"""Embedded in place of a blank text, which models refuse or answer with NaN."""
 
 
 def clean_text(text: str) -> str:
-    """`text` without control characters and lone surrogates (no UTF-8, so no request, can hold them) and never blank."""
+    """Return the text without control characters and lone surrogates, never blank."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int, model: str) -> Vectors:
-    """Returns `rows` as float32 of shape (count, dimensions), each of length 1.
+    """Return `rows` as float32 of shape (count, dimensions), each of length 1.
 
     Raises ModelAnswerInvalid with the reason `ragged`, `count`, `dimension`, `not_finite` or `zero_vector`.
     """

@@ -1,4 +1,4 @@
-"""Before and after work with a language model: how large a request it takes is asked of its server and of what other workers learned."""
+"""Share what workers learn about the context of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.model_context import KNOWN_SECONDS
 from agent_memory.foundation.storage.context_limits import ContextLimitStore
 
-# What another worker has just learned is known here after so long.
+# A worker sees another's finding at most this much later.
 _LOOK_SECONDS = 30.0
 _MOST_MODELS = 1000
 
 
 class ContextLimits:
-    """For background work only: nobody who waits for an answer waits for this."""
+    """For background work only: requests must not wait for it."""
 
     def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class ContextLimits:
         self._look_at: dict[tuple[str, str], float] = {}
 
     async def load_learned(self, chat: ChatModel) -> None:
-        """Brings what is known of the model's context up to date. Raises RedisUnavailable."""
+        """Update the model's context from the store and its server. Raises RedisUnavailable."""
         model_key = (chat.context.where, chat.context.model)
         if self._clock() >= self._look_at.get(model_key, 0.0):
             if len(self._look_at) >= _MOST_MODELS:
@@ -38,7 +38,7 @@ class ContextLimits:
         await chat.ask_context()
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Tells other workers what a refusal or a timeout has just taught this one. Raises RedisUnavailable."""
+        """Store what a refusal or timeout taught. Raises RedisUnavailable."""
         limit = chat.context.limit
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)

@@ -1,8 +1,8 @@
-"""What must be known of an embedding model to compare its vectors: one profile for each model.
+"""One profile per embedding model, which makes its cosines comparable.
 
-Vectors of many models have much in common with each other, whatever their texts say, so that unrelated texts have a cosine of 0.8. Less
-their mean, cosines of all models lie on about one scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The mean of a known model ships with
-the package; that of another one comes from the same probe sentences when the model is first used, and stays in the store.
+Vectors of many models share a large component: unrelated texts have a cosine of 0.8. Without their mean, all models lie
+on about one scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). Means of known models ship with the package; others
+are estimated from probe sentences and stored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """A monotonic map from a similarity to a score: `noise` becomes 0.5, `match` becomes 0.6; 0 and 1 stay.
+    """A monotonic map from similarity to score: `noise` -> 0.5, `match` -> 0.6; 0 and 1 stay.
 
-    Programs that were written for a hosted product bring thresholds along (0.6, say).
+    Programs written for hosted products bring fixed thresholds (0.6).
     """
 
     noise: float
@@ -42,30 +42,30 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """How texts go into a model, and what its vectors share."""
+    """Prefixes of texts, and the shared component of vectors."""
 
     prefixes: tuple[str, str] = ("", "")
-    """What stands before a query and before a document."""
+    """Prefix of a query and of a document."""
     mean: str = ""
-    """Where the mean vector comes from: a name in `means.npz`, or `probes`; empty for a model whose vectors share next to nothing."""
+    """A name in `means.npz`, or `probes`; empty if the vectors share next to nothing."""
     far: Literal["zero", "median"] = "median"
-    """What counts as far when lists are fused: a cosine of 0, or the median of the list. docs/recall.md has the measurements."""
+    """"Far" in rank fusion: a cosine of 0, or the median of the list. Measured in docs/recall.md."""
     least: float = 0.2
-    """The cosine of a question and a memory below which they have nothing to do with each other, if they share no word."""
+    """A question and a memory below this cosine are unrelated, unless they share a word."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
-        """Return the text as the model wants it."""
+        """Return the text with its prefix."""
         return self.prefixes[role == "document"] + text
 
     @property
     def digest(self) -> str:
-        """What tells vectors of this profile from those of another one; empty where nothing is changed."""
+        """Identifies vectors of this profile; empty for unchanged vectors."""
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
 
 
-# The scale was measured by scripts/score_scale.py on English chats and diaries.
+# Measured by scripts/score_scale.py on English chats and diaries.
 PROFILES = {
     "multilingual-e5-small": ModelProfile(
         prefixes=("query: ", "passage: "), mean="multilingual-e5-small", least=0.17, scale=ScoreScale(noise=0.24, match=0.27)
@@ -77,7 +77,6 @@ UNKNOWN = ModelProfile(mean="probes")
 
 
 def profile_of(model: str) -> ModelProfile:
-    """Return the profile of a model by its name."""
     return PROFILES.get(model, UNKNOWN)
 
 
@@ -88,7 +87,6 @@ def probe_sentences() -> tuple[str, ...]:
 
 
 def shipped_mean(name: str) -> Vectors:
-    """Return the mean vector of a known model."""
     with (
         resources.files("agent_memory.foundation.llm").joinpath("data", _MEANS).open("rb") as file,
         np.load(file, allow_pickle=False) as means,
@@ -97,12 +95,12 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Return unit vectors less a mean, of length 1 again; one that is the mean stays as it is."""
+    """Return unit vectors minus a mean, normalized; a vector equal to the mean stays unchanged."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
 
 
 def raised(similarity: float, share: float) -> float:
-    """Return a similarity of meanings, raised towards 1 by half of the `share` of the query's words that a text has."""
+    """Raise a similarity towards 1 by half of the `share` of the query's words in the text."""
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

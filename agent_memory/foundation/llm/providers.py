@@ -1,4 +1,4 @@
-"""Opens the models that the settings ask for. Nothing here knows Redis."""
+"""Open the models that the settings name; independent of Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.llm.wrappers.redacting import RedactingChat, Redact
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. `chat` is None when no model server is configured; `description` is one line, without secrets."""
+    """The models of a process. `chat` is None without a model server; `description` is one line without secrets."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None
@@ -23,7 +23,6 @@ class Models:
     reranker: Reranker | None = None
 
     async def close(self) -> None:
-        """Closes all models."""
         if self.reranker is not None:
             await self.reranker.close()
         if self.chat is not None:
@@ -32,14 +31,10 @@ class Models:
 
 
 async def open_models(settings: Settings) -> Models:
-    """Opens the embedder, the chat model, the reranker and the token counter. A model server need not answer for that.
-
-    Raises StartupError with one line that says what is missing or wrong.
-    """
+    """Open the embedder, chat model, reranker and token counter; servers need not answer yet. Raises StartupError."""
     opened = await _open_models(settings)
     if settings.models.rerank_base_url is None:
         return opened
-    # Imported only when used, as below.
     from agent_memory.foundation.llm import rerank  # noqa: PLC0415
 
     reranker = rerank.RemoteReranker(rerank.rerank_server(settings), settings.models.rerank_model)
@@ -53,7 +48,7 @@ async def _open_models(settings: Settings) -> Models:
     if not (models.use_openai_chat or models.use_openai_embeddings):
         embedder = await LocalEmbedder.open(settings)
         return Models(embedder, None, counter, f"embeddings {_local(embedder)}; summaries extractive (local); no key needed")
-    # Imported only when used: the SDK costs most of a second and 50 MB, which a process without a model server need not pay.
+    # The SDK takes most of a second and 50 MB: import it only with a model server.
     from agent_memory.foundation.llm.openai import chat as openai  # noqa: PLC0415
     from agent_memory.foundation.llm.openai import embeddings  # noqa: PLC0415
 
@@ -65,7 +60,7 @@ async def _open_models(settings: Settings) -> Models:
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
         return Models(local, guarded_chat, counter, f"embeddings {_local(local)}; {about_chat}")
-    # One server, one breaker: what the chat learns of its health is true for the embeddings.
+    # One breaker for chat and embeddings of the same server.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
@@ -78,7 +73,7 @@ def _local(embedder: EmbeddingModel) -> str:
 
 
 def _check(models: ModelSettings) -> None:
-    """Raises StartupError when a model server is asked for and nothing says which."""
+    """Raise StartupError if a model server is required but not configured."""
     has_server = models.openai_api_key is not None or models.openai_base_url is not None
     if models.provider == "openai" and not has_server:
         raise StartupError("MODEL_PROVIDER=openai needs OPENAI_API_KEY or OPENAI_BASE_URL")

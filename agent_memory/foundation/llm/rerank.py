@@ -1,4 +1,4 @@
-"""Reranking through a server that speaks the API of Cohere and Jina (also vLLM, LiteLLM, Infinity …): `POST <base>/rerank`."""
+"""Reranking through the API of Cohere and Jina (also vLLM, LiteLLM, Infinity …): `POST <base>/rerank`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.openai.server import ModelServer, RequestRefused
 
-# Longer texts are cut: rerankers read a few hundred tokens, and most of an answer's time is spent on reading.
+# Rerankers read a few hundred tokens, and reading takes most of their time.
 _MOST_CHARACTERS = 4000
 
 
 class RemoteReranker:
-    """A Reranker at a server."""
-
     def __init__(self, server: ModelServer, model: str) -> None:
         self._server = server
         self._model = model
@@ -26,11 +24,10 @@ class RemoteReranker:
 
     @property
     def description(self) -> str:
-        """The model and where it is, without secrets."""
+        """The model and its server, without secrets."""
         return self._what
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """See Reranker.rerank."""
         if not texts:
             return []
         documents = [text[:_MOST_CHARACTERS] for text in texts]
@@ -45,12 +42,10 @@ class RemoteReranker:
             raise refused.as_error(self._what) from refused
 
     async def close(self) -> None:
-        """Closes the connections."""
         await self._server.close()
 
 
 def rerank_server(settings: Settings) -> ModelServer:
-    """The server of RERANK_BASE_URL."""
     models = settings.models
     return ModelServer(
         models.rerank_base_url, models.rerank_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
@@ -58,7 +53,6 @@ def rerank_server(settings: Settings) -> ModelServer:
 
 
 def _scores(answer: Any, count: int, what: str) -> list[float]:
-    """A score for each document, in their order."""
     scores: dict[int, float] = {}
     for result in answer["results"]:
         index, score = result["index"], float(result["relevance_score"])

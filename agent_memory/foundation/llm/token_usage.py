@@ -1,4 +1,4 @@
-"""How many tokens the calls of a model took: noted where an answer arrives, added up by whoever pays."""
+"""Count the tokens of model calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-# English text has about four characters to a token.
+# English text has about four characters a token.
 _CHARS_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
 class TokensUsed:
-    """Tokens that were used so far, of prompts and answers."""
-
     tokens: int = 0
 
 
@@ -23,7 +21,7 @@ _METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", d
 
 @contextmanager
 def metering() -> Generator[TokensUsed]:
-    """Adds up what the calls within use, repairs and failed ones included."""
+    """Add up the tokens of all calls in this context, including repairs and failures."""
     used = TokensUsed()
     token = _METER.set(used)
     try:
@@ -33,7 +31,7 @@ def metering() -> Generator[TokensUsed]:
 
 
 def note(reported: object, *, chars: int) -> None:
-    """Notes a call: the tokens that its server reports, or an estimate of prompt and answer (`chars` characters) when it reports none."""
+    """Add a call's reported tokens, or an estimate from `chars` characters of prompt and answer."""
     used = _METER.get()
     if used is not None:
         is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0

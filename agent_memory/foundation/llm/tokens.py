@@ -1,4 +1,4 @@
-"""Counts tokens as cl100k_base does, from ranks that ship with us: nothing is downloaded."""
+"""Count tokens like cl100k_base, from ranks in the package: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.foundation.text.chat_messages import counted
 from agent_memory_client.models import MemoryMessage
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-# The same for ASCII, which Python's own expressions can say: they take a third of the time.
+# For ASCII, Python's own expressions take a third of the time.
 _ASCII = re.compile(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\nA-Za-z0-9]?+[A-Za-z]++|[0-9]{1,3}+| ?[^\sA-Za-z0-9]++[\r\n]*+|\s++\Z|\s*[\r\n]|\s+(?!\S)|\s", re.ASCII
 )
@@ -37,7 +37,7 @@ _GAP_TOKENS = 2  # of the mark between the beginning and the end of a text that 
 
 
 class _PieceTokens(dict[str, int]):
-    """How many tokens the pieces of a text have that `_PATTERN` cuts it into; each is merged by itself, so texts share them."""
+    """Tokens of each piece that `_PATTERN` cuts; pieces are merged independently, so texts share them."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Counts and cuts. Made without ranks it estimates four characters per token; `open` gives the real one."""
+    """Count and cut texts. Without an encoding it estimates four characters a token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -62,13 +62,13 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Loads the ranks in a thread (about 0.4 s)."""
+        """Load the ranks in a thread (0.4 s)."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """The number of tokens of `text`; marks like `<|endoftext|>` count as plain text. 0 for the empty text.
+        """Return the number of tokens; marks like `<|endoftext|>` count as plain text.
 
-        Who only asks whether a text has more than some says how many are `enough`: of a long text no more are counted than show that.
+        With `enough`, stop counting a long text once it has more.
         """
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
@@ -82,22 +82,22 @@ class TokenCounter:
         return tokens
 
     async def count_aside(self, text: str) -> int:
-        """As `count`; a long text is counted in a thread, while other requests go on."""
+        """As `count`, in a thread for a long text."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._aside, self.count, text)
 
     def count_message(self, role: str, content: str) -> int:
-        """The number of tokens of `role: content`, at least 1."""
+        """Return the number of tokens of `role: content`, at least 1."""
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """As `count_message`, for a message with all that stands beside its text."""
+        """As `count_message`, for a message with all its other fields."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """As `count_message`, for several roles and contents; long ones are counted in a thread, while other requests go on."""
+        """As `count_message`, for several (role, content); long ones in a thread."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -113,11 +113,11 @@ class TokenCounter:
         if len(runs) == 1 and room >= 0:
             return counted(runs[0])
         loop = asyncio.get_running_loop()
-        # One run after the other, so that another request's is not behind the whole of a long session.
+        # One run at a time, so that other requests do not wait for a whole long session.
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._aside, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The longest beginning of `text` (to a token or two) that has at most `tokens` tokens."""
+        """Return the longest beginning of `text` (to a token or two) within `tokens`."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -126,7 +126,8 @@ class TokenCounter:
         for chunk in _chunks(text):
             ids = self._encoding.encode_ordinary(chunk)
             if len(ids) > left:
-                # A token may end inside a character, which then falls away. Only the length is used: surrogates come back replaced.
+                # A token may end inside a character, which is dropped. Only the length is used: decoding replaces
+                # surrogates.
                 part = len(self._encoding.decode(ids[:left], errors="ignore"))
                 while part and len(self._encoding.encode_ordinary(chunk[:part])) > left:
                     part -= 1
@@ -136,13 +137,13 @@ class TokenCounter:
         return text
 
     def shorten(self, text: str, tokens: int) -> str:
-        """`text`, or two parts beginning and one part end around " … " when it has more than `tokens` tokens."""
+        """Return `text`, or two thirds from its beginning and one third from its end around " … ", within `tokens`."""
         total = self.count(text)
         if total <= tokens:
             return text
         most = max(tokens - _GAP_TOKENS, 1)
         head, last = self.truncate(text, most - most // 3), most // 3
-        # Where the end begins is known by the share of the text; a text whose end is denser than the rest takes another look or two.
+        # Estimate the end's start by its share of the text; a denser end takes another try or two.
         size = len(text) * last // max(total, 1)
         while size and self.count(text[-size:]) > last:
             size = size * 4 // 5
@@ -150,7 +151,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """The encoding from the vendored ranks."""
+    """Return the encoding from the packaged ranks."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -158,7 +159,7 @@ def load_encoding() -> tiktoken.Encoding:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Cuts `text` before spaces, so that counts stay exact, and runs without a space after `_RUN` characters."""
+    """Cut `text` before spaces, so that counts stay exact, and runs without a space after `_RUN` characters."""
     start = 0
     while start < len(text):
         end = min(start + _CHUNK, len(text))
@@ -170,7 +171,6 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _without_long_runs(chunk: str) -> Iterator[str]:
-    """`chunk` whole when it looks like language, else in pieces of `_RUN` characters."""
     if len(chunk) <= _RUN or max(map(len, chunk.split(" "))) <= _RUN:
         yield chunk
         return

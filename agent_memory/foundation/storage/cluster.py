@@ -1,8 +1,8 @@
-"""Where the buckets of a store are: in one Redis, or on the nodes of a Redis Cluster; and clients that go along when one moves.
+"""Locate the buckets of a store in one Redis or a Redis Cluster, and follow them when they move.
 
-All keys of a bucket share a slot, so a plain connection to the node that owns the slot can do everything. What a node no longer owns it
-refuses (MOVED), searches included, and while keys are on their way it refuses what is not there any more (ASK): a request may have to
-come again, and never gets half of what there is.
+All keys of a bucket share a slot, so a plain connection to the slot's node can do everything. A node refuses slots that
+it no longer owns (MOVED) and keys in transit (ASK), searches included: a request may have to be repeated, but never
+gets half of its data.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis of one bucket: its address now, and the clients that were made for it."""
+    """The Redis of one bucket: its current address and its clients."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
         self.clustered = clustered
         self.moved = asyncio.Event()
-        """Set when the address changes, or the store in it; another one stands here then."""
+        """Set when the address or the store changes; then replaced by a new event."""
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """For people: that this is a cluster, and how many buckets there are if there are several."""
+        """Describe the cluster and the number of buckets, for people."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-        """A client as `connection.connect` makes it, which follows the bucket."""
+        """Return a client as `connection.connect`, which follows the bucket."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
 
     def renew(self) -> None:
-        """Tells those who wait for `moved` that they must begin anew here: another store is in use from now on."""
+        """Wake everybody who waits for `moved`: another store is in use."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
     async def move(self, url: str) -> None:
-        """From now on everything goes to this node; what is on its way is answered by the former one."""
+        """Send everything to this node from now on; the old node answers running commands."""
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
@@ -66,24 +66,23 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """Which node has which slots: the first, the last, and the node's URL."""
+    """First slot, last slot and URL of each node."""
 
     slots: tuple[tuple[int, int, str], ...]
 
     def url_of(self, keys: Keys) -> str | None:
-        """The node that has a bucket's slot; None while nobody has it."""
+        """Return the URL of the bucket's node, None while no node owns its slot."""
         slot = key_slot(keys.root.encode())
         return next((url for first, last, url in self.slots if first <= slot <= last), None)
 
 
 async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
-    """Asks a node. Raises redis-py's errors."""
     reply: Any = await client.execute_command("CLUSTER SLOTS")
     return ClusterNodes(tuple((int(first), int(last), _at(url, *primary[:2])) for first, last, primary, *_ in reply))
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """A URL with another address: the same credentials and options. A node that does not know its own host has the one that was asked."""
+    """Replace the address in a URL. A node that does not know its host keeps the one that was asked."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -92,7 +91,7 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
-    """Where each bucket is, when `url` is that of a Redis or of any node of a Redis Cluster. Raises StartupError in one line."""
+    """Return the Redis of each bucket; `url` is a Redis or any node of a Redis Cluster. Raises StartupError."""
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
     try:
@@ -116,7 +115,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, comma
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
-    """Return whether a server has begun a store under these keys. Changes nothing, and makes no index. Raises StartupError."""
+    """True if a server has begun a store under these keys. Changes nothing. Raises StartupError."""
     (server,) = await locate_buckets(url, [home], shown=shown_url(url), command_timeout=command_timeout)
     client = server.connect(pool_size=1, command_timeout=command_timeout)
     try:
@@ -127,10 +126,10 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
-    """Notes with a new store how many buckets it has; what is there already must have as many. Call it before indexes are made.
+    """Store the number of buckets of a new store, and check it otherwise. Call before indexes are made.
 
-    Of several first starts at the same moment one says the number, and those that want another end. Raises StartupError: which bucket a
-    tenant is in depends on the number, so it stays what it was.
+    Of several first starts one sets the number; the others raise StartupError. It never changes: it determines each
+    tenant's bucket.
     """
     with redis_errors():
         await client.hsetnx(home.config, _BUCKETS, str(wanted))
@@ -144,7 +143,7 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket that may move; `prepare` makes what it needs on the node that a client and a URL lead to."""
+    """A bucket that may move; `prepare` makes its options and indexes on a new node."""
 
     keys: Keys
     bucket_redis: BucketRedis
@@ -153,13 +152,13 @@ class Bucket:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Meanwhile: looks where the buckets are, and lets their clients go there once the node has their indexes."""
+    """Within this context, find moved buckets and redirect their clients once the new node has the indexes."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield
     finally:
         while not task.done():
-            # A cancellation that meets a client while it connects is lost (it becomes an error of the connection): say it again.
+            # A cancellation during a connect is lost (it becomes a connection error): repeat it.
             task.cancel()
             await asyncio.wait([task], timeout=0.1)
 

@@ -1,4 +1,4 @@
-"""Opening Redis, and the border where its errors become ours."""
+"""Open Redis, and map its errors to ours."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, e
 
 log = logging.getLogger(__name__)
 
-# Error answers that mean "not now" rather than "this command is wrong".
+# Errors that mean "not now", not "this command is wrong".
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
 _TOO_LATE = "Timeout limit was reached"
 _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECASE)
 
 
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-    """A client over a bounded pool that waits instead of failing when all connections are taken. It speaks RESP3 unless told otherwise.
+    """Return a client over a bounded pool that waits for a free connection. Uses RESP3 by default.
 
-    It never repeats a command by itself: redis-py would run a script whose reply was lost a second time. A `gate` is asked before each
-    use of a connection, and with each new one.
+    It never repeats a command: a script whose reply was lost would run twice. `gate` is checked before each use and
+    with each new connection.
     """
     pool = BoundedPool.from_url(
         url,
@@ -64,7 +64,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 
 
 def translate_error(error: Exception) -> AgentMemoryError | None:
-    """Our error for one of redis-py's, or None when it is not about Redis being away."""
+    """Return our error for one of redis-py's, None if Redis itself is available."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials", retry_after=5)
     if isinstance(error, MaxConnectionsError):
@@ -76,7 +76,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
     if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):
-        # In a pipeline redis-py puts the command in front of what Redis said.
+        # redis-py puts the command of a pipeline in front of Redis' message.
         said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
         if said.startswith(_AWAY):
             return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
@@ -92,7 +92,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 
 class _RedisErrors:
-    """No generator: each read of each request goes through here."""
+    """No generator: every read of every request passes through here."""
 
     __slots__ = ()
 
@@ -109,19 +109,19 @@ _TRANSLATING = _RedisErrors()
 
 
 def redis_errors() -> AbstractContextManager[None, None]:
-    """Turns redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of its own (a defect of ours)."""
+    """Turn redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of redis-py."""
     return _TRANSLATING
 
 
 def shown_url(url: str) -> str:
-    """A Redis URL without its credentials."""
+    """Return a Redis URL without its credentials."""
     parts = urlsplit(url)
     address = parts.hostname or parts.path
     return f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}"
 
 
 async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
-    """Sets what our searches rely on; a Redis that does not let us is used all the same, and that is said."""
+    """A Redis that refuses the options is used all the same, with a warning."""
     for name, value in engine.REQUIRED:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
@@ -130,7 +130,7 @@ async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, shown: str) -> None:
-    """Lets Redis write each change to its disk at once: `WAITAOF` then need not wait for the next second."""
+    """Make Redis write each change to disk at once, so that `WAITAOF` does not wait for the next second."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -138,7 +138,7 @@ async def fsync_always(client: aioredis.Redis, shown: str) -> None:
 
 
 async def server_info(client: aioredis.Redis, shown: str) -> dict[str, Any]:
-    """What Redis says of itself; nothing when it may not. Raises StartupError in one line when it does not answer."""
+    """Return Redis' server information, empty without permission. Raises StartupError if it does not answer."""
     try:
         return await client.info("server")
     except NoPermissionError:
@@ -148,7 +148,7 @@ async def server_info(client: aioredis.Redis, shown: str) -> dict[str, Any]:
 
 
 async def check_engine(client: aioredis.Redis, shown: str) -> str:
-    """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
+    """Return Redis' version. Raises StartupError without the query engine."""
     info = await server_info(client, shown)
     try:
         await client.execute_command("FT._LIST")
@@ -166,29 +166,28 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
+    """Read from several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
 
     async def __call__(self, build: Callable[[Pipe], object]) -> list[Any]:
-        """As `read`."""
         return await read(self._client, build)
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Runs reads in one round trip, a second time when the connection was lost; raises RedisUnavailable, and the first error answer.
+    """Run read-only commands in one round trip, twice if the connection was lost.
 
-    Only for commands that change nothing.
+    Raises RedisUnavailable, and the first error reply.
     """
-    # redis-py's pipeline collects the commands: it knows how they are spelt.
+    # redis-py's pipeline knows the spelling of commands.
     pipe = client.pipeline(transaction=False)
     build(pipe)
     return await send_reads(client, pipe.command_stack)
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """As `read`, for commands with redis-py's options for reading their replies, as its pipelines hold them."""
+    """As `read`, for the command stack of a redis-py pipeline."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

@@ -1,4 +1,4 @@
-"""How large a request a model takes, as workers learned it from its refusals: shared among processes until it may be out of date."""
+"""Limits of models that workers learned, shared between processes for a while."""
 
 from __future__ import annotations
 
@@ -15,33 +15,31 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 @dataclass(frozen=True, slots=True)
 class LearnedLimit:
-    """Tokens of prompt and answer together, and for how many seconds more that is believed."""
+    """Tokens of prompt and answer together, and how many seconds they stay valid."""
 
     tokens: int
     seconds: float
 
 
 class ContextLimitStore:
-    """Two keys for each model at each server: of refusals and of timeouts."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Remembers what a refusal taught."""
+        """Store the limit that a refusal taught."""
         await self._save(self._keys.context_limit(where, model), tokens, seconds)
 
     async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Remembers what a timeout taught: the tokens of messages that one request may hold."""
+        """Store the message tokens per request that a timeout taught."""
         await self._save(self._keys.context_asked(where, model), tokens, seconds)
 
     async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
-        """What a refusal taught lately, None for nothing."""
+        """Return the limit of a recent refusal, None without one."""
         return await self._load(self._keys.context_limit(where, model))
 
     async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
-        """What a timeout taught lately, None for nothing."""
+        """Return the limit of a recent timeout, None without one."""
         return await self._load(self._keys.context_asked(where, model))
 
     async def _save(self, key: str, tokens: int, seconds: float) -> None:
@@ -58,7 +56,7 @@ class ContextLimitStore:
 
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
-    """The least that was learned in any bucket of a Redis. Makes nothing. Raises StartupError and RedisUnavailable."""
+    """Return the smallest limit in any bucket of a Redis. Raises StartupError and RedisUnavailable."""
     limits: list[LearnedLimit] = []
     for bucket_redis, keys in zip(await locate_buckets(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
         client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)

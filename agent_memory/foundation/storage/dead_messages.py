@@ -1,4 +1,4 @@
-"""docket's stream, where it needs a hand: a message that cannot be read ends every worker that reads it."""
+"""Move unreadable messages out of docket's stream: they end every worker that reads them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,21 @@ _DEAD_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A docket's stream and its consumer group."""
-
     stream: str
     group: str
 
 
 class CarrierGuard:
-    """Moves messages away that were delivered again and again and never acknowledged."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Moves messages with at least so many deliveries to the list of dead messages; returns how many.
+        """Move messages with at least `deliveries` deliveries to the dead messages; return their number.
 
-        Nothing is lost by it: a task only carries a mark in the outbox, which is handed over again. `free_key` lets docket take its key
-        again, and is called first: a worker that dies in between leaves the message for another look.
+        Nothing is lost: tasks carry marks of the outbox, which are handed over again. `free_key` frees docket's key
+        first, so that a worker that dies in between leaves the message.
         """
         moved = 0
         with redis_errors():
@@ -61,6 +57,6 @@ class CarrierGuard:
         return moved
 
     async def dead(self) -> int:
-        """How many messages were moved away."""
+        """Return the number of moved messages."""
         with redis_errors():
             return int(await self._client.llen(self._keys.dead_messages))

@@ -1,4 +1,4 @@
-"""The mean vectors of embedding models: estimated once, and kept as long as the store."""
+"""Mean vectors of embedding models, kept as long as the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 
 class EmbeddingMeans:
-    """A MeanStore: see `llm/wrappers/profiled.py`."""
+    """A MeanStore, see `llm/wrappers/profiled.py`."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
@@ -22,13 +22,11 @@ class EmbeddingMeans:
         self._field = f"mean {spec.digest}"
 
     async def load_mean(self) -> NDArray[np.float32] | None:
-        """Return the mean vector; None when there is none yet. Raises RedisUnavailable."""
         with redis_errors():
             kept = cast("bytes | None", await self._client.hget(self._key, self._field))
         return None if kept is None else np.frombuffer(kept, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Keep a mean vector, if there is none yet; return the one that is kept. Raises RedisUnavailable."""
         with redis_errors():
             await self._client.hsetnx(self._key, self._field, mean.astype("<f4").tobytes())  # pyright: ignore[reportArgumentType]
         kept = await self.load_mean()

@@ -1,8 +1,7 @@
-"""Who is being erased: what would write data of a user, session or agent while its erasure is ordered and not done is refused.
+"""Refuse writes of a user, session or agent while its erasure is ordered and not done.
 
-The script of the write makes the check (`lua/parts/erasures.lua`), so nothing is written between the order and its end. A refused request
-waits for the end (`storage/scripts.py`) and is carried out then. Work that takes data from before (`core/scope.py`) names the time at which
-it began: an erasure that ended since then refuses it, too.
+The write's own script checks it (`lua/parts/erasures.lua`). A refused request waits for the end (`storage/scripts.py`).
+Work that uses older data names its start: an erasure that ended since then refuses it, too.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def guard_of(
     session_id: str | None = None,
     agent_id: str | None = None,
 ) -> Guard:
-    """The `guard` argument of a script that writes data of an owner; without one the script finds the owners itself."""
+    """Return the `guard` argument of a script that writes an owner's data; without an owner the script finds it."""
     work = current_work()
     if work.erases:
         return {"root": root, "off": True}
@@ -39,12 +38,12 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """The `guard` of a write that may hold data of everybody in a tenant."""
+    """Return the `guard` of a write that may hold data of everybody in a tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """The name under which an order to erase refuses writes: `lua/parts/erasures.lua` makes the same of an owner."""
+    """Return the name under which an erasure refuses writes; same as in `lua/parts/erasures.lua`."""
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))
@@ -56,7 +55,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """The same check before writes that are no scripts, and the time by which work says when it began."""
+    """Check for erasures before writes without a script, and read Redis' time."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -64,11 +63,11 @@ class ErasureGuard:
         self._check = Script(client, "storage/erasure_check")
 
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
-        """Waits for the end of an erasure that is under way. Raises ErasureUnderWay when that takes long."""
+        """Wait for the end of a running erasure. Raises ErasureUnderWay if it takes long."""
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)
 
     async def now(self) -> int:
-        """Redis' time in ms."""
+        """Return Redis' time in ms."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return int(seconds) * 1000 + int(micros) // 1000

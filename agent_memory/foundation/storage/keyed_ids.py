@@ -1,4 +1,4 @@
-"""Ids that follow from what they are of, but that nobody can tell who does not know a key of the store."""
+"""Ids derived from content that nobody can guess without the store's key."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ _FIELD = "id-key"
 
 
 class KeyedIds:
-    """Makes the same id of the same parts, in one store."""
-
     def __init__(self) -> None:
-        """Before `load`, nothing may be stored under an id of these."""
+        """Nothing may be stored under these ids before `load`."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:
-        """Takes the key of a bucket's store, which is made when there is none. Raises RedisUnavailable."""
+        """Read the key of a bucket's store, or make it. Raises RedisUnavailable."""
         with redis_errors():
             stored = await client.hget(keys.config, _FIELD)
             if stored is None:
@@ -32,9 +30,9 @@ class KeyedIds:
         self._key = bytes.fromhex(stored.decode())
 
     def of(self, *parts: str | None) -> str:
-        """The id of a sequence of strings, a ULID."""
+        """Return the id of a sequence of strings, a ULID."""
         return str(ULID.from_bytes(b"\x01" + blake2b(joined(*parts), digest_size=15, key=self._key).digest()))
 
     def instead_of(self, memory_id: str) -> str:
-        """The id for what was going to have one that belongs to another owner by now."""
+        """Return the id for a memory whose intended id belongs to another owner."""
         return self.of("instead", memory_id)

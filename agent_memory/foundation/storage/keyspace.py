@@ -74,22 +74,22 @@ from agent_memory.foundation.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:
-    """A sequence of strings as one, with their lengths."""
+    """Join strings with their lengths."""
     return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
 
 
 def digest(*parts: str | None) -> str:
-    """32 hex digits of a sequence of strings; lengths are part of it, so that ("a", "bc") and ("ab", "c") differ, as do None and ""."""
+    """Return 32 hex digits of a sequence of strings; ("a", "bc") and ("ab", "c") differ, as do None and ""."""
     return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
 def bucket_of(tenant: str, buckets: int) -> int:
-    """The bucket of a tenant among so many: the same for ever, for every process. What is stored depends on it."""
+    """Return the bucket of a tenant. Stored data depends on it: never change it."""
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """As `Keys.mid`, for memories that nobody has asked for yet: `digest("memory", tenant, memory_id)`."""
+    """As `Keys.mid` without a cache: `digest("memory", tenant, memory_id)`."""
     raw = memory_id.encode()
     return blake2b(b"%b%d:%b" % (_before_ids(tenant), len(raw), raw), digest_size=16).hexdigest()
 
@@ -99,7 +99,7 @@ def _before_ids(tenant: str) -> bytes:
     return b"6:memory%d:%b" % (len(raw := tenant.encode()), raw)
 
 
-# Turn after turn a prompt asks for those of nearly the same messages.
+# Each turn of a conversation asks for nearly the same messages.
 _mid = lru_cache(maxsize=8192)(new_mid)
 
 
@@ -109,19 +109,17 @@ def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: st
 
 
 def tag(value: str) -> str:
-    """A string as an index tag: hexadecimal of its UTF-8 bytes, so that no two strings share a tag and none can carry syntax."""
+    """Return a string as an index tag: the hexadecimal of its UTF-8, which cannot carry query syntax."""
     return value.encode("utf-8").hex()
 
 
 def untag(value: str) -> str:
-    """The string that `tag` was made of."""
+    """Return the string of a `tag`."""
     return bytes.fromhex(value).decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """The keys of one session."""
-
     sid: str
     meta: str
     messages: str
@@ -138,7 +136,6 @@ def _order(root: str, sid: str) -> str:
     return f"{root}mo:{sid}"
 
 
-# Turn after turn it is the same sessions.
 @lru_cache(maxsize=2048)
 def _session(root: str, sid: str) -> SessionKeys:
     session, journal = f"{root}w:{sid}", f"{root}j:{sid}"
@@ -158,8 +155,6 @@ def _session(root: str, sid: str) -> SessionKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """All keys of one bucket under one prefix."""
-
     prefix: str = "am"
     bucket: int = 0
     root: str = field(init=False)
@@ -168,14 +163,14 @@ class Keys:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
-        """The name of a session in keys: digest of (tenant, namespace, user, session)."""
+        """Return the name of a session in keys: a digest of (tenant, namespace, user, session)."""
         return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """The sessions of a user with messages or memories that wait for background work."""
+        """Sessions of a user that wait for background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     @property
@@ -183,7 +178,7 @@ class Keys:
         return f"{self.root}j:"
 
     def mid(self, tenant: str, memory_id: str) -> str:
-        """The name of a memory in keys: digest of (tenant, id)."""
+        """Return the name of a memory in keys: a digest of (tenant, id)."""
         return _mid(tenant, memory_id)
 
     def memory(self, mid: str) -> str:
@@ -223,7 +218,7 @@ class Keys:
         return f"{self.root}mt:{mid}"
 
     def history(self, name: str) -> str:
-        """Of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
+        """Key of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
         return f"{self.root}h:{name}"
 
     @property
@@ -276,7 +271,7 @@ class Keys:
         return f"{self.root}fg:{name}"
 
     def forgettings(self, user: str) -> str:
-        """The receipts of a user, by the digest of whose they are."""
+        """Receipts of a user, by the digest of the owner."""
         return f"{self.root}fgu:{user}"
 
     def export(self, name: str) -> str:
@@ -332,7 +327,7 @@ class Keys:
         return f"{self.root}apart:{pair}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """What a tenant has claimed of a kind; the script that claims makes this name, too."""
+        """Claims of a tenant; `due_claim.lua` builds the same name."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 

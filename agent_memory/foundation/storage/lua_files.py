@@ -1,18 +1,14 @@
-"""Load Lua scripts: the `.lua` files of foundation, features and extensions, with named arguments and the parts that they require.
+"""Load Lua scripts with named arguments and shared parts.
 
-A script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or one of that name in a folder there.
-Its first line is Redis' own: `#!lua`, with flags. Without it, whether a script runs in a full Redis depends on which of its
-writes comes first. It declares its arguments, which become locals:
+A script "<folder>/<name>" is `agent_memory/<level>/<folder>/lua/<name>.lua`, or in a folder there. It begins with
+`#!lua` and declares its arguments, which become locals:
 
     -- KEYS: due, tries, waiting?, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-A `number` is a number in Lua, a `flag` is true or false, `json` is decoded; what ends in `?` may be nil (None; of keys only the last ones).
-What ends in `...` may be any number of values, the first of them `ARGV[messages_at]` (`KEYS[documents_at]`).
-
-`local outbox = require("storage/outbox")` puts a part (a file without a first line, which returns a table at its end) in front of the
-script, once. A part names the arguments of its scripts that it uses: `-- NEEDS: root, due`. All of this is done once, when a script is
-loaded.
+`?` may be nil (of keys only the last ones). `...` takes any number of values; the first is `ARGV[messages_at]`.
+`local outbox = require("storage/outbox")` inserts a part: a file without `#!lua` that returns a table. A part names the
+arguments of its scripts that it uses: `-- NEEDS: root, due`.
 """
 
 from __future__ import annotations
@@ -29,27 +25,27 @@ from typing import Any
 from agent_memory.foundation.core.plain_json import plain_json
 
 LEVELS = ("foundation", "features", "extensions")
-"""The folders of `agent_memory` whose folders may have scripts."""
+"""Folders of `agent_memory` that may have scripts."""
 _DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
 _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
-# What stands for None: an empty string is a value.
+# Stands for None; an empty string is a value.
 _NONE = "\0"
-# What makes the values of some kinds of arguments ones that Redis takes, and how Lua reads each kind.
+# Encoders for Redis, and the Lua expression that decodes each kind.
 _ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A declared argument. `kind` is "", "number", "flag" or "json", `mark` is "?" (may be None), "..." (any number of values) or ""."""
+    """A declared argument. `kind`: "", "number", "flag" or "json". `mark`: "?" (optional), "..." (variadic) or ""."""
 
     name: str
     kind: str
     mark: str
 
     def local(self, table: str, position: int) -> str:
-        """The line of Lua that gives it its name."""
+        """Return the Lua line that names it."""
         if self.mark == "...":
             return f"local {self.name}_at = {position}"
         value = f"{table}[{position}]"
@@ -61,7 +57,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A script as Redis gets it, and the arguments that it declares."""
+    """The source for Redis, and the declared arguments."""
 
     name: str
     source: str
@@ -69,14 +65,14 @@ class LuaScript:
     args: tuple[Argument, ...]
     names: Mapping[str, None]
     encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
-    """What makes the values of some of `args` (by their places) ones that Redis takes."""
+    """Positions in `args` and their encoders."""
     optional: tuple[int, ...]
-    """The places of those of `args` that may be None."""
+    """Positions in `args` that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
-        """The command that runs it, by its text (`EVAL`, `EVAL_RO`) or its digest.
+        """Return the command that runs it by its text (`EVAL`, `EVAL_RO`) or digest.
 
-        What is not `named` is an attribute of that name of `holder`. Raises TypeError when that lacks one, or `named` are too many.
+        Arguments are `named` or attributes of `holder`. Raises TypeError for missing or unknown ones.
         """
         try:
             values = [named[name] if name in named else getattr(holder, name) for name in self.names]
@@ -98,13 +94,13 @@ class LuaScript:
         return [verb, script, len(keys), *keys, *args]
 
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
-        """The command that runs a script without writes as one of a pipeline. It brings its text, so that Redis cannot lack it."""
+        """Return the command of a read-only script for a pipeline, with its text, so that Redis cannot lack it."""
         return self.command("EVAL_RO", self.source, holder, named)
 
 
 @cache
 def load(name: str) -> LuaScript:
-    """The script of a name. Raises ValueError, naming the file, for one that does not say what it must."""
+    """Load a script. Raises ValueError, naming the file, for a wrong declaration."""
     first, *lines = _lines(name)
     if not first.startswith("#!lua"):
         raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
@@ -123,7 +119,7 @@ def load(name: str) -> LuaScript:
 
 
 def lua_names() -> Iterator[tuple[str, bool]]:
-    """Every `.lua` file of ours by name, and whether it is a script."""
+    """Yield every `.lua` file by name, and whether it is a script."""
     owners = sorted(entry.name for level in LEVELS for entry in (files("agent_memory") / level).iterdir() if entry.is_dir())
     for owner in owners:
         for file in sorted(entry.name for folder in _folders(owner) for entry in folder.iterdir() if entry.name.endswith(".lua")):
@@ -132,7 +128,6 @@ def lua_names() -> Iterator[tuple[str, bool]]:
 
 
 def required_parts(name: str) -> list[str]:
-    """The parts that a file requires."""
     return [match[2] for line in _lines(name) if (match := _REQUIRE.fullmatch(line))]
 
 
@@ -146,7 +141,7 @@ def _lines(name: str) -> list[str]:
 
 @cache
 def _folders(owner: str) -> list[Traversable]:
-    """Return the folders with the `.lua` files of a feature (or of a part of the foundation): its `lua`, and the folders in it."""
+    """Return the folders with `.lua` files of a feature or of a part of the foundation."""
     tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 
@@ -165,7 +160,7 @@ def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """The lines of a file without remarks; what it requires is put into `parts` before it."""
+    """Return the lines of a file without comments; add the parts that it requires to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):
@@ -184,7 +179,7 @@ def _add_part(part: str, stem: str, parts: dict[str, list[str]], arguments: set[
     lacking = {argument.name for argument in _declared(lines, "NEEDS")} - arguments
     if lacking:
         raise ValueError(f"{part}.lua needs arguments that its script does not declare: {', '.join(sorted(lacking))}")
-    # What this part requires comes before it.
+    # Required parts come first.
     body = _expand(part, lines, parts, arguments)
     value = next(position for position, line in enumerate(body) if line.startswith("return "))
     body[value] = body[value].replace("return", f"{stem} =", 1)

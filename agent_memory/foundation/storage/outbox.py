@@ -1,6 +1,6 @@
-"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers.
+"""The outbox: marks of due work, set by the write that makes it due, claimed by workers.
 
-`lua/retry_limit.lua` decides after how many tries a mark is given up, `lua/tenant_share.lua` how many claims one tenant has at a time.
+`lua/retry_limit.lua` gives marks up, `lua/tenant_share.lua` limits the claims of a tenant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.scripts import Claim, Claims, DueClaim, Out
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """One kind of pending work: marks, marks given up, and the age (s) of the oldest mark that is due (0.0: none is late)."""
+    """Pending marks of one kind, dead ones, and the age (s) of the oldest due mark (0.0: none)."""
 
     pending: int
     dead: int
@@ -28,7 +28,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """The work of several buckets as one."""
+    """Add up the backlogs of several buckets."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -40,24 +40,21 @@ def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Bac
 
 
 class Outbox:
-    """What is due, by kind."""
-
     def __init__(self, client: Redis, keys: Keys, scripts: OutboxScripts) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
 
     async def wait_for_due(self, seconds: float) -> None:
-        """Returns when a write announced something due, and after `seconds` at the latest."""
+        """Return once a write announced due work, or after `seconds`."""
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
-        """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter.
+        """Claim up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries becomes a dead letter.
 
-        With a `share` below 1 no tenant has more than that part of `limit` at a time, whoever claimed it.
-
-        Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
+        With a `share` below 1 no tenant has more than that part of `limit` at a time. Extraction gets one more try,
+        which sets the batch aside, so that later messages of the session are not held up.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
@@ -67,7 +64,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """The same for several kinds in one round trip. What was claimed of one kind stays claimed when another one's claim failed."""
+        """Claim several kinds in one round trip; one kind's failure does not release the others."""
         wanted = [
             DueClaim(
                 kind=kind,
@@ -82,33 +79,35 @@ class Outbox:
         return dict(zip(limits, await self._scripts.claim_due(wanted), strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """Ends a claim well; False when the mark was set again meanwhile and so stays due."""
+        """End a claim well; return False if the mark was set again and stays due."""
         return await self._scripts.end_claim(kind, claim.member, claim.lease)
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
-        """As `end_claim` of each, in one round trip."""
+        """As `end_claim`, in one round trip."""
         if claims:
             await self._scripts.end_claims(kind, [(claim.member, claim.lease) for claim in claims])
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Begins work on those members that are marked, whoever claimed them; what began `max_attempts` times and never ended is given up.
+        """Start work on marked members; give up those that began `max_attempts` times and never ended.
 
-        Their leases are the tokens by which the claims end. Extraction begins once more, see `claim`.
+        The leases are the tokens that end the claims. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
         return await self._scripts.begin_claims(kind, int(lease_seconds * 1000), _most(kind, max_attempts), members)
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Ends a claim that nobody began: due again after a delay, without a try counted and with the reason of the last failure."""
+        """Return a claim that nobody began: due after a delay, without counting a try."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """Ends a claim badly: due again after a delay. `forgive` does not count the try (the cause lies outside, e.g. a model away)."""
+        """End a claim badly: due after a delay. `forgive` does not count the try (an outside cause, e.g. a model is
+        away).
+        """
         await self._scripts.fail_claim(kind, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive=forgive)
 
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
-        """Marks members as due now."""
+        """Mark members as due now."""
         if not members:
             return
         with redis_errors():
@@ -120,7 +119,6 @@ class Outbox:
                 await pipe.execute()
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """How much is due of each kind."""
         kinds = list(DueKind)
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
@@ -135,7 +133,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Members whose last try failed, with the reason."""
+        """Return members whose last try failed, with the reason."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

@@ -1,8 +1,7 @@
-"""Whole pipelines in one round trip over redis-py's connections, by their public methods.
+"""Run whole pipelines in one round trip over redis-py's connections, by their public methods.
 
-redis-py's own pipeline packs each command in Python and starts a timer for each reply, and its blocking pool takes two locks and reports
-to metrics that nobody reads: together 0.5 to 1 ms of CPU for a search, which takes about one in all (a `PUT` of a session: 0.1 of 0.45).
-Here hiredis packs the commands, one deadline guards the replies, and a semaphore bounds the pool.
+redis-py packs commands in Python, starts a timer for each reply, and its pool takes two locks: 0.5 to 1 ms of CPU a
+search. Here hiredis packs, one deadline guards all replies, and a semaphore bounds the pool.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from redis.asyncio.connection import AbstractConnection, Connection, ConnectionP
 from redis.exceptions import DataError, MaxConnectionsError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
-"""A command's name and its arguments; a name of two words ("SCRIPT LOAD") is two arguments."""
+"""Name and arguments; a name of two words ("SCRIPT LOAD") becomes two arguments."""
 
 
 class StoreGate(Protocol):
-    """Says whether a Redis may be used now."""
+    """Decide whether a Redis may be used now."""
 
     def check(self) -> None:
-        """Raises our error when it may not."""
+        """Raise our error if it may not be used."""
         ...
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Sees a new connection to it, before anything else uses that. Raises as `check`, and redis-py's errors."""
+        """Check a new connection before its first use. Raises as `check`, and redis-py's errors."""
         ...
 
 
 class BoundedPool(ConnectionPool):
-    """At most `max_connections` connections, the one used last first; who finds none free waits for up to `timeout` seconds."""
+    """At most `max_connections` connections, last used first; callers wait up to `timeout` seconds for one."""
 
     def __init__(self, *, timeout: float, gate: StoreGate | None = None, **options: Any) -> None:
         if gate is not None:
@@ -49,11 +48,10 @@ class BoundedPool(ConnectionPool):
 
     @property
     def in_use(self) -> int:
-        """How many connections somebody has now."""
         return len(self._busy)
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """A connection that is ready. Raises MaxConnectionsError when none came free in time, and what the gate raises."""
+        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the gate's errors."""
         if self._gate is not None:
             self._gate.check()
         if self._free.locked():
@@ -67,7 +65,7 @@ class BoundedPool(ConnectionPool):
         connection = self._idle.pop() if self._idle else self.make_connection()
         self._busy.add(connection)
         try:
-            # Nearly always it is ready, which needs no look at how to connect.
+            # Nearly always it is ready.
             if not connection.is_connected or await connection.can_read():
                 await self.ensure_connection(connection)
         except BaseException:
@@ -76,7 +74,6 @@ class BoundedPool(ConnectionPool):
         return connection
 
     async def release(self, connection: AbstractConnection) -> None:
-        """Takes a connection back."""
         self._busy.discard(connection)
         try:
             if connection.should_reconnect():
@@ -86,14 +83,14 @@ class BoundedPool(ConnectionPool):
             self._free.release()
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
-        """Closes all connections, or those that nobody uses. Raises the first error."""
+        """Close all connections, or only idle ones. Raises the first error."""
         connections = [*self._idle, *(self._busy if inuse_connections else ())]
         results = await asyncio.gather(*(connection.disconnect() for connection in connections), return_exceptions=True)
         if error := next((result for result in results if result is not None), None):
             raise error
 
     async def move_to(self, host: str, port: int) -> None:
-        """From now on connections are made to another address; those in use end once they have their replies."""
+        """Connect to another address from now on; busy connections close after their replies."""
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
         for connection in self._busy:
@@ -105,9 +102,9 @@ class BoundedPool(ConnectionPool):
 
 
 class Deadlines:
-    """Those of all exchanges of a pool, with one timer: one for each (`asyncio.timeout`) takes 3 % of a write's CPU.
+    """Deadlines of all exchanges of a pool on one timer; `asyncio.timeout` for each takes 3 % of a write's CPU.
 
-    The task of an exchange that is late is cancelled, a tenth of a second later at most.
+    Cancels the task of a late exchange within 0.1 s.
     """
 
     _LOOK_SECONDS = 0.1
@@ -117,13 +114,11 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch_deadline(self, deadline: Deadline) -> None:
-        """Looks at it from now on."""
         self._under_way.add(deadline)
         if self._timer is None:
             self._timer = deadline.loop.call_later(self._LOOK_SECONDS, self._look, deadline.loop)
 
     def forget_deadline(self, deadline: Deadline) -> None:
-        """Looks at it no more."""
         self._under_way.discard(deadline)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -136,7 +131,7 @@ class Deadlines:
 
 
 class Deadline:
-    """That of the exchange of the current task: `seconds` from now, None without end."""
+    """The deadline of the current task's exchange: `seconds` from now, None for no end."""
 
     __slots__ = ("_cancelled", "_cancelling", "_deadlines", "_end", "_seconds", "_task", "loop")
 
@@ -151,23 +146,22 @@ class Deadline:
             deadlines.watch_deadline(self)
 
     def extend_deadline(self) -> None:
-        """Something came: when less than half of the time is left, it begins anew."""
+        """Restart the time after a reply if less than half is left."""
         if self._seconds is not None and self._end - (now := self.loop.time()) < self._seconds / 2:
             self._end = now + self._seconds
 
     def end_exchange(self) -> None:
-        """The exchange has ended: a cancellation that came to nothing is taken back."""
+        """End the exchange and undo a cancellation that came too late."""
         self._deadlines.forget_deadline(self)
         self.has_cancelled()
 
     def cancel_when_late(self, now: float) -> None:
-        """Cancels the task, once."""
         if now >= self._end and not self._cancelled:
             self._cancelled = True
             self._task.cancel()
 
     def has_cancelled(self) -> bool:
-        """Whether the task was cancelled for this and for nothing else; takes that back."""
+        """True if the task was cancelled for this deadline only; undoes the cancellation."""
         if not self._cancelled:
             return False
         self._cancelled = False
@@ -175,14 +169,14 @@ class Deadline:
 
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
-    """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors.
+    """Send commands in one round trip, once; return Redis' replies, errors among them. Raises redis-py's errors.
 
-    After a failure the connection is closed: replies that nobody read would answer the next commands.
+    A failure closes the connection: unread replies would answer the next commands.
     """
     packed = b"".join([_packed(command) for command in commands])
     pool = cast("BoundedPool", client.connection_pool)
     connection: Any = await pool.get_connection()
-    # One deadline of ours: for the connection's own, each write would become a task (`asyncio.wait_for`), 9 µs.
+    # With the connection's own timeout each write becomes a task (`asyncio.wait_for`), 9 µs.
     seconds, connection.socket_timeout = connection.socket_timeout, None
     deadline = Deadline(pool.deadlines, seconds)
     try:
@@ -199,7 +193,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
 
 
 async def command(client: aioredis.Redis, *parts: Any) -> Any:
-    """One command's reply. Raises its error answer."""
+    """Return one command's reply. Raises its error reply."""
     reply = (await exchange(client, [parts]))[0]
     if isinstance(reply, ResponseError):
         raise reply
@@ -216,7 +210,6 @@ def _packed(command: Command) -> bytes:
 
 
 async def _replies(connection: Any, count: int, deadline: Deadline) -> list[Any]:
-    """So many replies. Each may take the time-out, half of it at least after one that was slow."""
     replies: list[Any] = []
     while len(replies) < count:
         try:

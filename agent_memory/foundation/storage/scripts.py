@@ -1,6 +1,6 @@
-"""Running Lua: `Script` runs one `.lua` file by its name and named arguments, `OutboxScripts` has those of the outbox as typed functions.
+"""Run Lua scripts: `Script` by name and named arguments, `OutboxScripts` those of the outbox as typed methods.
 
-Nothing else of ours calls EVALSHA. The scripts of a feature are typed in the feature, those of one store alone in that store.
+Nothing else calls EVALSHA.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from agent_memory.foundation.storage.round_trip import command, exchange
 Arg = str | bytes | int | float
 
 _FSYNC_MS = 3000
-# How old an erasure may be for a write of its owner to wait for the end, and how often it looks: less and less often. An older one finds
-# no worker, or has much to do.
+# Writes wait for an erasure of at most this age, with growing pauses; an older one has no worker or much to do.
 _ERASURE_SECONDS = 3.0
 _ERASURE_LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# Why a mark was given up that was begun again and again and never ended.
+# Reason of a mark that began again and again and never ended.
 NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
 
 
@@ -39,17 +38,17 @@ class Script:
     """One Lua script, run by its digest and loaded again when Redis has forgotten it."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
-        """`name` is "<feature>/<file>". With `fsync`, a call returns when Redis has the change on its disk (`WAITAOF 1 0`)."""
+        """`name` is "<feature>/<file>". `fsync`: return once the change is on Redis' disk (`WAITAOF 1 0`)."""
         self._client = client
         self._lua = load(name)
         self._sha: str = client.register_script(self._lua.source).sha
         self._fsync = fsync
 
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
-        """The reply. Keys and arguments are `named`, or attributes of `holder`.
+        """Return the reply. Arguments are `named`, or attributes of `holder`.
 
-        A write for an owner whose erasure was just ordered waits for the end; later it raises ErasureUnderWay. Raises TypeError when
-        `holder` lacks one or `named` are too many, and as `redis_errors` does.
+        Waits for a recent erasure of the owner; raises ErasureUnderWay for an older one. Raises TypeError for wrong
+        arguments, and as `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -72,7 +71,7 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The replies of several calls in one round trip, an error in the place of each that failed. Raises what befalls all of them."""
+        """Return the replies of several calls in one round trip, errors in place. Raises errors of the whole exchange."""
         commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
         with redis_errors():
             replies = await exchange(self._client, commands)
@@ -94,7 +93,7 @@ class Script:
         return ["EVAL", self._lua.source, *call[2:]]
 
     async def _on_disk(self, call: Sequence[Any]) -> Any:
-        """Script and WAITAOF on one connection: it speaks of the writes of its own connection only. Raises RedisUnavailable."""
+        """WAITAOF covers the writes of its own connection only. Raises RedisUnavailable."""
         for attempt in (call, self._with_text(call)):
             reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])
             if isinstance(reply, NoScriptError):
@@ -109,20 +108,20 @@ class Script:
 
 
 def compact(value: Any) -> str:
-    """JSON without blanks; NaN is refused."""
+    """Return JSON without blanks; refuses NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """The keys of one kind of work, by the names that scripts give them."""
+    """Return the keys of one kind of work by their names in scripts."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A mark that this worker works on until `lease` (ms since 1970); `attempt` counts from 1.
+    """A mark claimed until `lease` (ms since 1970); `attempt` counts from 1.
 
-    `overdue`: it was claimed before and did not end, so docket may still have its task.
+    `overdue`: claimed before and not ended, so docket may still have its task.
     """
 
     member: str
@@ -133,7 +132,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a claim brought: the claims, how many marks were given up, and the ms until the next mark is due (-1: none)."""
+    """Claims, the number of marks given up, and the ms until the next mark is due (-1: none)."""
 
     claims: list[Claim]
     given_up: int
@@ -142,7 +141,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class DueClaim:
-    """What is claimed of one kind: see `due_claim.lua`."""
+    """Arguments of `due_claim.lua` for one kind."""
 
     kind: DueKind
     limit: int
@@ -153,7 +152,7 @@ class DueClaim:
 
 
 class OutboxScripts:
-    """The scripts of the outbox over one client. What notes how work ended is done in a full Redis, too."""
+    """The outbox scripts over one client. Those that end work also run in a full Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._keys = keys
@@ -163,7 +162,7 @@ class OutboxScripts:
         self._fail = Script(client, "storage/due_fail")
 
     async def claim_due(self, wanted: Sequence[DueClaim]) -> list[Claims | Exception]:
-        """What each kind's marks brought, in one round trip; or why it brought nothing."""
+        """Return each kind's claims or error, in one round trip."""
         replies = await self._claim.each(
             [
                 {
@@ -184,7 +183,7 @@ class OutboxScripts:
         return [reply if isinstance(reply, Exception) else _claims(reply) for reply in replies]
 
     async def begin_claims(self, kind: DueKind, lease_ms: int, max_attempts: int, members: Sequence[str]) -> list[Claim]:
-        """The claims of those members that are marked; their leases are the tokens that end them."""
+        """Return the claims of the marked members; their leases are the tokens that end them."""
         replies = await self._begin(
             **outbox_keys(self._keys, kind), lease_ms=lease_ms, max_attempts=max_attempts, never_ended=NEVER_ENDED, members=members
         )
@@ -193,18 +192,18 @@ class OutboxScripts:
         ]
 
     async def end_claim(self, kind: DueKind, member: str, lease: int) -> bool:
-        """Ends a claim well; whether its mark is gone."""
+        """End a claim well; return True if its mark is gone."""
         return bool(await self._done(**outbox_keys(self._keys, kind), wake=self._keys.wake, member=member, token=lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[tuple[str, int]]) -> None:
-        """As `end_claim`, for several members with their leases. Raises what befalls any of them."""
+        """As `end_claim`, for members with their leases. Raises the first error."""
         shared = {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
         for reply in await self._done.each([{**shared, "member": member, "token": lease} for member, lease in claims]):
             if isinstance(reply, Exception):
                 raise reply
 
     async def fail_claim(self, kind: DueKind, member: str, lease: int, delay_ms: int, reason: str, *, forgive: bool) -> bool:
-        """Ends a claim badly; whether it was still ours."""
+        """End a claim badly; return True if it was still ours."""
         k = self._keys
         return bool(
             await self._fail(

@@ -1,6 +1,6 @@
-"""Which store this is: a marker in each bucket's configuration, and its copy beside the data of an embedded Redis.
+"""Identify a store by a marker in each bucket's configuration, with a copy beside an embedded Redis' data.
 
-A Redis that comes back without its marker has lost its data: its volume, by FLUSHALL, or because it is another Redis.
+A Redis without its marker has lost its data: its volume, by FLUSHALL, or it is another Redis.
 """
 
 from __future__ import annotations
@@ -32,31 +32,30 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What Redis says of its store at one time (ms, Redis' clock), the names of all its indexes, and why it refuses writes."""
+    """The state of the store at one time (ms, Redis' clock)."""
 
     id: str | None
     made_ms: int
     lost: str | None
-    """The store that was here before Redis was found empty, until an operator accepts that."""
+    """The store that was here before Redis was found empty, until an operator accepts the loss."""
     accepted: int
-    """When an operator last accepted what Redis holds."""
+    """When an operator last accepted the content of Redis."""
     now: int
     indexes: frozenset[str]
     refusal: Exception | None
 
 
 class StoreFile:
-    """The ids of the stores in a data directory, by the prefix of their keys."""
+    """The ids of the stores in a data directory, by key prefix."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
 
     def id_of(self, keys: Keys) -> str | None:
-        """The store that was here, None when there was none. Raises StartupError for a file that cannot be read."""
+        """Return the store that was here, None without one. Raises StartupError for an unreadable file."""
         return self._read().get(keys.root)
 
     def note(self, keys: Keys, store_id: str) -> None:
-        """Writes down which store is here."""
         ids = self._read()
         if ids.get(keys.root) == store_id:
             return
@@ -66,7 +65,7 @@ class StoreFile:
                 json.dump({**ids, keys.root: store_id}, file)
             fresh.replace(self.path)
         except OSError as error:
-            # Redis' own marker is there; this copy is made at the next look.
+            # Redis has its own marker; the next look retries.
             log.warning("the file %s cannot be written: %s", self.path, error.strerror or error)
 
     def _read(self) -> dict[str, str]:
@@ -80,24 +79,23 @@ class StoreFile:
 
 
 async def open_marker(client: Redis, keys: Keys, noted_id: str | None) -> None:
-    """Give a store that has no marker one. If one is known to have been here (`noted_id`), note its loss instead."""
+    """Mark a new store, or note the loss of the known one (`noted_id`)."""
     await Script(client, "storage/marker_open")(config=keys.config, new_id=token_hex(8), lost_id=noted_id)
 
 
 async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:
-    """Writes into a Redis without a store which one was there."""
+    """Note in an empty Redis which store was there."""
     await Script(client, "storage/marker_lose")(config=keys.config, store_id=store_id)
 
 
 async def accept_marker(client: Redis, keys: Keys) -> None:
-    """Makes what Redis holds the store, whatever it held before."""
+    """Make the content of Redis the store."""
     await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
 
 
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
-    """One look at the store, in one round trip whatever it holds; `touch` is the id for which the log file is written to, too.
-
-    Raises RedisUnavailable.
+    """Read the state of the store in one round trip; `touch` also writes to the log file of that store. Raises
+    RedisUnavailable.
     """
     with redis_errors():
         row, time, listed, probe = await exchange(

@@ -1,7 +1,7 @@
-"""Watches the Redis of one bucket: is it there, does it take writes, is the store still the one we knew, are its indexes there.
+"""Watch the Redis of one bucket: availability, writes, the store's identity and its indexes.
 
-What can be mended is mended here: an index that is gone is built again. A store that is gone closes the gate to Redis for the whole
-process, so that nobody reads nothing, or writes into nothing, unnoticed.
+Missing indexes are rebuilt. A lost store closes the gate for the whole process, so that nobody reads from or writes
+into an empty Redis unnoticed.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ log = logging.getLogger(__name__)
 
 ACCEPT = "agent-memory accept-store"
 _LOOK_SECONDS = 1.0
-# A disk that is full is noticed by the first write: so often one is made, of a few bytes that change nothing.
+# Only a write notices a full disk: write a few bytes this often.
 _TOUCH_SECONDS = 10.0
 _REMIND_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something because of which requests cannot be served: a stable word for programs, a sentence for people."""
+    """A reason why requests cannot be served: a stable code, and a sentence for people."""
 
     code: str
     message: str
 
 
 class StoreWatch:
-    """The watch over one bucket, and the gate of its clients (`wire.Gate`). Its own client passes no gate."""
+    """The watch over one bucket, and the gate of its clients (`StoreGate`). Its own client passes no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
     ) -> None:
-        """With `makes`, a new store gets its marker; without, that is left to others."""
+        """`makes`: mark a new store."""
         self._client = client
         self._keys = keys
         self._file = file
@@ -69,13 +69,12 @@ class StoreWatch:
     # ------------------------------------------------------------------------------------------------------------------- gate
 
     def check(self) -> None:
-        """See Gate. Raises StoreLost and StoreChanged."""
         if self._refusal is not None:
-            # One error of its own for each caller: what is raised collects where it was.
+            # A new error for each caller: raised errors collect tracebacks.
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """See Gate: a Redis that was away may come back as another one, which its first connection shows."""
+        """A Redis may come back as another one, which its first connection shows."""
         await connection.on_connect()
         if self._expected is None:
             return
@@ -92,32 +91,31 @@ class StoreWatch:
 
     @property
     def intact(self) -> bool:
-        """Whether the store was the one we know when we last looked."""
+        """True if the store was the known one at the last look."""
         return self._refusal is None
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """`call` is called before the gate opens again, perhaps to another store: what is remembered of the former one no longer counts."""
+        """Call `call` before the gate opens again, perhaps to another store."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
-        """Learns which store is here, and makes a new one's marker. A store that was lost is not made anew. Raises RedisUnavailable."""
+        """Learn which store is here, and mark a new one. A lost store is not made anew. Raises RedisUnavailable."""
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
         self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
 
     async def _learn(self, sight: StoreState) -> StoreState:
-        """At first: which store we go on with."""
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or noted_id is not None):
             await open_marker(self._client, self._keys, noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
-        # Without a file there is nothing to compare with: what is here is the store.
+        # Without a file this is the store.
         self._expected = noted_id or sight.id or sight.lost
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """What is wrong with the Redis and the store, for who only wants to know: makes nothing. Raises RedisUnavailable."""
+        """Return the problems of Redis and the store; change nothing. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -126,7 +124,7 @@ class StoreWatch:
         return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
-        """What is wrong now; looks at most once a second unless it must be `fresh`."""
+        """Return the current problems, at most a second old unless `fresh`."""
         asked = monotonic()
         async with self._looking:
             if self._looked < (asked if fresh else asked - _LOOK_SECONDS):
@@ -158,12 +156,12 @@ class StoreWatch:
             return await see(self._client, self._keys, touch=touch)
         except RedisUnavailable as error:
             if isinstance(error.__cause__, ConnectionError):
-                # A connection from before Redis was started again says nothing about now.
+                # A connection from before a restart says nothing.
                 return await see(self._client, self._keys, touch=touch)
             raise
 
     async def _settle(self, sight: StoreState) -> None:
-        """Compares the store with the one we know; goes on with another one that an operator has accepted since."""
+        """Compare the store with the known one; switch to another one that an operator has accepted."""
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
@@ -179,7 +177,6 @@ class StoreWatch:
             await note_loss(self._client, self._keys, self._expected)
 
     def _judge(self, sight: StoreState) -> None:
-        """Opens or closes the gate."""
         if sight.id == self._expected and self._expected is not None:
             self._refusal, self._seen_at = None, sight.now
             if self._file is not None and self._file.id_of(self._keys) != self._expected:
@@ -202,7 +199,7 @@ class StoreWatch:
         missing: list[IndexSchema] = []
         for schema in self._schemas:
             name = schema.index.name
-            # One that was built again is listed under another name.
+            # A rebuilt index is listed under another name.
             built_again = rebuilt_name(self._keys, name) in sight.indexes
             if name not in sight.indexes and not (built_again and await has_index(self._client, name)):
                 missing.append(schema)
@@ -227,13 +224,13 @@ class StoreWatch:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Looks once a second meanwhile."""
+        """Look once a second within this context."""
         task = asyncio.create_task(self._run(), name="store-watch")
         try:
             yield
         finally:
             for each in (task, self._mending):
-                # A cancellation that meets a client while it connects is lost (it becomes an error of the connection): say it again.
+                # A cancellation during a connect is lost (it becomes a connection error): repeat it.
                 while each is not None and not each.done():
                     each.cancel()
                     await asyncio.wait({each}, timeout=0.1)
@@ -247,7 +244,7 @@ class StoreWatch:
                 log.exception("the watch over Redis failed; it goes on")
 
     def _tell(self, problems: Sequence[Problem]) -> None:
-        """Logs what is new, what is over, and again each minute what stays."""
+        """Log new and ended problems, and lasting ones again each minute."""
         codes = frozenset(problem.code for problem in problems)
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
@@ -269,7 +266,6 @@ _REFUSALS = (
 
 
 def _write_refusal(error: Exception) -> Problem:
-    """Why Redis takes no writes."""
     said = str(error)
     by_class = {"OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY"}.get(type(error).__name__, "")
     for word, code, sentence in _REFUSALS:
@@ -285,7 +281,7 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watches over the stores of a Redis meanwhile, for a process that only runs it: makes no store, and notes which one is there."""
+    """Watch the stores of a Redis for a process that only runs it: make no store, note which one is there."""
     async with AsyncExitStack() as stack:
         client = connect(url, pool_size=4, command_timeout=command_timeout)
         stack.push_async_callback(client.aclose)
@@ -297,7 +293,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """What is wrong with the stores of a Redis. Makes nothing. Raises StartupError."""
+    """Return the problems of a Redis' stores; change nothing. Raises StartupError."""
     problems: list[Problem] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:
@@ -310,7 +306,10 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Makes what a Redis holds the store, empty or not; what each bucket was before and is now. Raises StartupError, RedisUnavailable."""
+    """Make the content of a Redis the store; return each bucket's states before and after.
+
+    Raises StartupError and RedisUnavailable.
+    """
     states: list[tuple[StoreState, StoreState]] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:

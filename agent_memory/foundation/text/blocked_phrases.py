@@ -1,4 +1,4 @@
-"""Phrases that must not be remembered, found in texts without patterns: by the stems of their words (pure)."""
+"""Find blocked phrases in texts by the stems of their words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """Plain phrases. A text has one when it has its words in a row, in any inflection and with any small words between them."""
+    """Plain phrases. A text has one if it has its words in a row, in any inflection, ignoring small words."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._stems: list[str] = []
         self._plain: list[str] = []
         for phrase in dict.fromkeys(phrases):
-            # A phrase of small words alone is looked for as it is written.
+            # A phrase of small words is matched literally.
             if row := stems(phrase):
                 self._stems.append(_row(row))
             elif plain := words(phrase):
@@ -26,7 +26,7 @@ class Blocklist:
         return bool(self._stems or self._plain)
 
     def holds(self, *texts: str) -> bool:
-        """Whether one of the texts has one of the phrases; in time that grows with texts times phrases."""
+        """True if one of the texts has one of the phrases; takes time for texts times phrases."""
         for text in texts if self else ():
             row = _row(stems(text))
             plain = f"{_row(words(text))}{fold(text)}"

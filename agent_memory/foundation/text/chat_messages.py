@@ -1,4 +1,4 @@
-"""Messages as chat APIs have them: what of one is counted, which call it answers, and where a session may be cut (pure)."""
+"""Messages of chat APIs: token-relevant parts, links between calls and answers, and where to cut a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from agent_memory_client.models import MemoryMessage
 from agent_memory_client.models.chat import TEXT_PARTS
 
-# What a picture, a sound or a file costs a model, about; its bytes say nothing of that.
+# Rough cost of a picture, sound or file for a model; its bytes say nothing.
 MEDIA_TOKENS = 1000
 _MEDIA = re.compile(r"image|audio|video|file|document")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
@@ -19,28 +19,26 @@ _SHORTEST_DATA = 512
 
 
 class ToolCallLinks(NamedTuple):
-    """The calls that a message makes and those that it answers, by the ids that its sender gave them."""
+    """Ids of the calls that a message makes and answers."""
 
     calls: Sequence[str]
     answers: Sequence[str]
 
 
 class OrderedMessage(Protocol):
-    """A message in a session's order."""
-
     @property
     def links(self) -> ToolCallLinks | None:
-        """Its calls and answers; None for a message that is text alone."""
+        """Its calls and answers; None for plain text."""
         ...
 
 
 def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
-    """The calls and answers of a message: `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use` and `tool_result`."""
+    """Return the links of a message: `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`."""
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
     function = fields.get("function_call")
     if isinstance(function, dict):
-        # Such calls have no id; the next answer of that name is theirs.
+        # Function calls have no id: the next answer of that name is theirs.
         calls.append(f"function {cast('dict[str, Any]', function).get('name')}")
     if role == "function" and fields.get("name"):
         answers.append(f"function {fields['name']}")
@@ -62,7 +60,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """Whether a message answers a call that is not among those before it."""
+    """True if a message answers a call that is not before it."""
     known: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -73,9 +71,9 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """The first place from `start` on at which messages can begin without parting a call from its answers.
+    """Return the first position from `start` on that separates no call from its answers.
 
-    Where the last call and its answers are longer than that, they are kept as a whole: the place before `start` at which they begin.
+    If there is none, return the last one before `start`.
     """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
@@ -90,9 +88,9 @@ Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
-    """Of messages of which the last `fit` fit into a window those that show no answer without its call, as `whole_from`.
+    """Return the last `fit` messages without answers that lack their call, as `whole_from`.
 
-    The second says that one is shown all the same, because its call stands before these messages (of `total`).
+    The second value is True if one is included all the same, because its call is before these messages (of `total`).
     """
     start = len(messages) - fit
     if start <= 0:
@@ -102,7 +100,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
 
 
 def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
-    """For each place whether beginning there parts an answer from its call, or begins with an answer whose call is not there."""
+    """Return for each position whether a cut there separates an answer from its call."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)
     for place, message in enumerate(messages):
@@ -110,7 +108,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
             continue
         called.update(dict.fromkeys(links.calls, place))
         if links.answers:
-            # From behind the first of these calls up to here.
+            # From after the first of these calls to here.
             steps[min(called.get(answer, place - 1) for answer in links.answers) + 1] += 1
             steps[place + 1] -= 1
     depth, parted = 0, list[bool]()
@@ -121,7 +119,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """What of a message a model reads as text, and the tokens of what it does not read as text."""
+    """Return the text of a message for a model, and the tokens of its media."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -140,7 +138,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, found: list[int]) -> Any:
-    """A value without the bytes of what is no text, each of which is added to `found`. As deep as the wire models let it be."""
+    """Remove encoded media and count it in `found`."""
     if isinstance(value, str):
         if _is_data(value):
             found[0] += 1
@@ -155,7 +153,7 @@ def _without_media(value: Any, found: list[int]) -> Any:
     shown = {name: _without_media(item, found) for name, item in known.items()}
     kind = known.get("type")
     if found[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
-        # A picture by its address or its id.
+        # A picture by address or id.
         found[0] += 1
     return shown
 

@@ -1,4 +1,4 @@
-"""Stored text inside a prompt: fenced as data by a mark that the text cannot contain (pure)."""
+"""Fence stored text in a prompt as data, by a mark that the text cannot contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """A stored message as a prompt shows it: `number` is how the answer cites it."""
+    """A stored message in a prompt; answers cite it by `number`."""
 
     number: int
     role: str
@@ -28,7 +28,7 @@ class PromptMessage:
 
 
 def fence(text: str, label: str) -> str:
-    """`text` between `<label-xxxxxxxx>` and `</label-xxxxxxxx>`: the same for the same text, and nothing in the text can close it."""
+    """Return `text` between `<label-xxxxxxxx>` tags that it cannot close; equal texts get equal tags."""
     attempt = 0
     while True:
         mark = f"{label}-{hashlib.sha256(f'{attempt}:{text}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -38,7 +38,7 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """One JSON object per line, so that no content can pretend to be another message: n, at (with the weekday), role, text."""
+    """Return one JSON object a line, so that no content can imitate another message: n, at, role, text."""
     return "\n".join(
         json.dumps(
             {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)},
@@ -49,7 +49,7 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:
-    """A zone's time with the weekday, which relative dates ("next Friday") need; a naive time is read as UTC."""
+    """Return the local time with the weekday, which relative dates need; naive times are UTC."""
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     local = moment.astimezone(zone).replace(microsecond=0)
     weekday = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[local.weekday()]

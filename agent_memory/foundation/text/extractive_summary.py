@@ -1,9 +1,9 @@
-"""Summaries without a language model: the statements that hold most of what was said, under their days and speakers (pure).
+"""Summarize without a language model: the most informative statements, under their days and speakers.
 
-Chosen by weighted maximum coverage under a budget, greedily by gain for each token (Lin and Bilmes, "A Class of Submodular Functions for
-Document Summarization", ACL 2011), then each chosen one is left out once to see whether others do better in its room. A statement gains
-the weights of its words that no chosen one has. A word weighs by how many statements have it, and more when it is a name or a number; what
-the assistant says weighs less, and questions least. Words that came up often and stand in none of them are named in a last line.
+Weighted maximum coverage under a budget, greedy by gain per token (Lin and Bilmes, "A Class of Submodular Functions for
+Document Summarization", ACL 2011), then one pass that leaves each chosen statement out. A statement gains the weights
+of its uncovered words: rarer words count less, names and numbers more. A last line names frequent words that no chosen
+statement has.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory.foundation.text.summary_subjects import HEAD, Subjects, small_words
 from agent_memory.foundation.text.terms import STOP_WORDS, content_of, stems, terms, words
 
-# What names and numbers weigh beside other words, and a word that few statements have against one that many have.
+# Weights of names and numbers; the exponent of a word's number of statements.
 _NAMED = 3.0
 _NUMBERED = 4.0
 _FEWNESS = 0.5
-# What is summarized is the user's: advice and questions tell less of that.
+# The user's statements matter most, questions least.
 _ASSISTANT = 0.5
 _ASKING = 0.25
 _SHORTEST = 3  # words of a statement
 _LEAST_CONTENT = 2  # words of content, of what is not said of oneself: "What a nice idea!" has less, "I'm vegan" tells something
 _OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
-# Of more statements none is left out once: that takes as many rounds as there are chosen ones.
+# Above this the improvement pass takes too many rounds.
 _MOST_TRIED = 4000
-# A capital within a word makes a name of it wherever it stands: "SQLite", "AutoCAD", "NOAA".
+# A capital inside a word makes it a name: "SQLite", "AutoCAD", "NOAA".
 _NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][A-Za-z]{2,40}|\b[A-Za-z]{1,40}[A-Z]\w{0,40}|\b\d[\d.,:]{0,20}")
 _FORMER_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
 _DAY_LINE = re.compile(r"(\d{1,2}) ([A-Z][a-z]{2,8})(?: (\d{4}))?:")
@@ -45,7 +45,7 @@ _SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
 _LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
 _MOST_LEADS = 3
 _SPOKEN_BY = re.compile(r"([A-Z][\w'’-]{1,30}): (?=\S)")
-# Main clauses side by side say the same apart, unless one of them is no statement of its own.
+# Split main clauses side by side, unless one depends on the other.
 _SUBJECT = r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]t|[Yy]ou|[Tt]here|[Tt]his|[Mm]y|[Oo]ur|[Yy]our)\b"
 _BEGINS = re.compile(_SUBJECT)
 _BETWEEN_CLAUSES = re.compile(rf"(?:;|,? - |,? – |,? (?:and|so|but)|,) (?={_SUBJECT})")
@@ -55,13 +55,12 @@ _DEPENDENT = re.compile(
     re.IGNORECASE,
 )
 _ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
-# Of one text so much is looked at.
 _MOST_CHARS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, who said it ("" for nobody in particular), and when."""
+    """A sentence, its speaker ("" for none) and time."""
 
     text: str
     speaker: str
@@ -69,7 +68,7 @@ class Statement:
 
 
 class Said(NamedTuple):
-    """A message: its text, its role, and when it was said."""
+    """A message: its text, role and time."""
 
     text: str
     role: str
@@ -77,7 +76,7 @@ class Said(NamedTuple):
 
 
 def statements_of(messages: Sequence[Said], split: Callable[[str], Sequence[str]]) -> list[Statement]:
-    """The sentences of messages. Where most messages of a role begin with a name ("Ana: …"), that is who speaks."""
+    """Return the sentences of messages. If most messages of a role begin with a name ("Ana: …"), it is the speaker."""
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
     statements: list[Statement] = []
@@ -89,7 +88,7 @@ def statements_of(messages: Sequence[Said], split: Callable[[str], Sequence[str]
 
 
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """What a former summary says; `at` is the time of lines that name none, which a model wrote."""
+    """Return the statements of a former summary; `at` is the time of lines without one, from a model."""
     statements: list[Statement] = []
     current: datetime | None = None
     for line in summary.splitlines():
@@ -125,7 +124,9 @@ def _iso_day(text: str, at: datetime) -> datetime | None:
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """A sentence without pleasantries before it, its relative dates as dates: "Wow, yesterday I …" becomes "On 7 May 2023 I …"."""
+    """Return a sentence without leading pleasantries, with absolute dates: "Wow, yesterday I …" -> "On 7 May 2023 I
+    …".
+    """
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)
@@ -136,7 +137,7 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
-    """The statements that hold most within `budget` tokens by `count`, under their days and speakers; "" when none fits."""
+    """Return the most informative statements within `budget` tokens by `count`, "" if none fits."""
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
     said = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
     apart = [replace(each, text=clause) for each in said for clause in _clauses(standing_alone(each.text, each.at, zone))]
@@ -156,26 +157,25 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
 
 
 def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[str], int]) -> list[int]:
-    """Return the indices of statements that hold most within about `budget` tokens, the best first."""
+    """Return the indices of the most informative statements within about `budget` tokens, best first."""
     return _Choice(statements, budget, count).best()
 
 
 def _is_applause(statement: Statement) -> bool:
-    """Whether the assistant exclaims something that names nothing: "Great choice, people will love it!", in whatever language."""
+    """The assistant's exclamation without a name: "Great choice, people will love it!" """
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
 
 def _tells(text: str) -> bool:
-    """Whether a text says anything but pleasantries."""
-    # Scripts without blanks between words are counted by characters.
+    # Scripts without blanks count characters.
     if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
         return False
     return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
 
 
 def layout(statements: Iterable[Statement]) -> str:
-    """Statements in the order of time as text: each day once, and under it what each speaker said. A year is named when it changes."""
+    """Return statements as text: each day once, then each speaker. A year is named when it changes."""
     by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
     year = None
@@ -193,17 +193,15 @@ def layout(statements: Iterable[Statement]) -> str:
 
 
 def _in_a_row(texts: Sequence[str]) -> str:
-    """Statements one behind the other."""
     return " ".join([*map(_ended, texts[:-1]), *texts[-1:]])
 
 
 def _ended(text: str) -> str:
-    """A statement with a full stop, also of somebody who types none."""
     return text if text[-1:] in _ENDS else text + ("。" if BLANKLESS.match(text[-1:]) else ".")
 
 
 def _clauses(sentence: str) -> list[str]:
-    """A sentence's main clauses, as far as each of them says the same alone."""
+    """Split a sentence into main clauses that stand alone."""
     if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
         return [sentence]
     return _BETWEEN_CLAUSES.split(sentence)
@@ -214,8 +212,6 @@ def _is_asking(text: str) -> bool:
 
 
 class _Choice:
-    """Which statements are taken."""
-
     def __init__(self, said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
         self._budget = budget
         small = frozenset(terms(" ".join(small_words(each.text for each in said))))
@@ -229,14 +225,14 @@ class _Choice:
             (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in said
         ]
         self._sizes = [count(f" {_ended(each.text)}") for each in said]
-        # What a day and a speaker in it take once.
+        # Tokens of a day's and a speaker's line, taken once.
         self._days = [day(each.at) if each.speaker else "" for each in said]
         self._lines = [(when, each.speaker) for when, each in zip(self._days, said, strict=True)]
         self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
         self._labels = {name: count(f"{name}:") + 1 if name else 1 for _, name in set(self._lines)}
 
     def best(self) -> list[int]:
-        """The indices of the chosen statements, the best first."""
+        """Return the chosen indices, best first."""
         chosen, weight = self._filled(())
         if len(self._sizes) > _MOST_TRIED:
             return sorted(chosen, key=self._density, reverse=True)
@@ -244,14 +240,14 @@ class _Choice:
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
-        # Sizes are counted apart: when the whole is too long after all, those that tell least for their length go first.
+        # Sizes are estimates: if the whole is too long, the least dense go first.
         return sorted(chosen, key=self._density, reverse=True)
 
     def _density(self, index: int) -> float:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """What is kept, and what is best beside it; and what all of it gains."""
+        """Return `kept` and the best statements beside it, and their total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
@@ -283,7 +279,7 @@ class _Choice:
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
-            # A gain grows only when a line of the day is opened: what is still at least the next one is taken for the best.
+            # A gain grows only when its day's line is opened: an entry still above the next is the best.
             if heap and value > heap[0][0]:
                 heapq.heappush(heap, (value, index))
                 continue
@@ -292,6 +288,6 @@ class _Choice:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The stems of the words of content in the first 32,768 characters of a text."""
+    """Return the stems of content words in the first 32,768 characters."""
     text = text[:_MOST_CHARS]
     return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

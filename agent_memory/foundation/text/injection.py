@@ -1,9 +1,8 @@
-"""Text that reads like an instruction to a model rather than like something to remember (pure).
+"""Detect text that reads like an instruction to a model.
 
-A list of patterns, not a judge: it knows the usual ways to give a model orders through stored text, in a few languages, and misses others.
-What it finds is put aside for review, never dropped, so a false alarm costs a look; what it misses is still shown to models as quoted data.
-Two strengths: overriding, hiding and leaking are suspicious whoever says them; standing orders ("from now on, always …") are what users
-may well want remembered of themselves, so they count only in what users did not say.
+A list of patterns for the usual attacks in a few languages, not a judge: findings are reviewed, never dropped, and
+missed ones are still shown as quoted data. Users may want standing orders ("from now on, always …") remembered, so
+these weak rules skip users' text.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _INVISIBLE = dict.fromkeys(
     [0xAD, 0x180E, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xE0000, 0xE0080)]
 )
 
-# Words of which at least one stands in whatever a pattern finds; of several such sets, one of each.
+# At least one word of each set occurs in every match of the pattern.
 _Needs = tuple[tuple[str, ...], ...]
 
 _RULES = r"(?:instructions?|prompts?|rules|guidelines|directions|commands|orders|programming|safety|constraints)"
@@ -133,7 +132,7 @@ _WEAK: tuple[tuple[str, _Needs, tuple[str, ...]], ...] = (
         (r"\b(?:call|invoke|run|execute)\b.{0,20}\b(?:the )?(?:tool|function|command|shell)\b",),
     ),
 )
-# Patterns look some way beyond each of these words. Where a long text is full of them, nobody says anything else with it.
+# Patterns look ahead from these words. A long text full of them is an attack.
 _VERBS = (
     "ignore",
     "disregard",
@@ -156,7 +155,7 @@ _LONG, _SHARE = 4096, 40
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a suspicious text looks like. A weak one does not count in what users said."""
+    """A pattern of suspicious text. Weak rules skip users' statements."""
 
     name: str
     needs: _Needs
@@ -172,7 +171,7 @@ _ALL = [*_compiled(_STRONG, weak=False), *_compiled(_WEAK, weak=True)]
 
 
 def _has_one_of_each(plain: str, needs: _Needs) -> bool:
-    # Looking for words is so much cheaper than looking for patterns that most text costs next to nothing. Plain loops: it is all this does.
+    # Words are much cheaper to find than patterns. Plain loops: the hot path.
     for words in needs:
         for word in words:
             if word in plain:
@@ -190,18 +189,15 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """The rules that one of some texts may break: most texts hold none of the words, and many are as quickly looked through as one.
-
-    `of_user`: users said all of them.
-    """
+    """Return the rules that one of the texts may break. `of_user`: users said all of them."""
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Why a text is suspicious ("override", "role", "leak", "hide", "order"), or None.
+    """Return why a text is suspicious ("override", "role", "leak", "hide", "order"), or None.
 
-    `of_user`: a user said it. `rules`: those of `rules_for`, for who has asked for them.
+    `of_user`: a user said it. `rules`: the result of `rules_for`.
     """
     if not rules:
         return None

@@ -1,4 +1,4 @@
-"""When two memories say the same, as far as words alone can tell (pure)."""
+"""Decide by words alone whether two memories say the same."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from agent_memory.foundation.text.terms import chunks
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
-# What is said again in nearly the same words differs in these alone: how forms of "to be" and negations are spelled, articles, words that
-# only stress, and a pronoun that takes up what stands before a comma. All other words (names, numbers, pronouns, tenses) count, in order.
+# Restatements differ only in the spelling of "to be" and negations, articles, stressing words, and a pronoun after a
+# comma. All other words count, in order.
 _SPELLED_OUT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "ain't": "not"}
 _ENDINGS = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"), ("'d", " would"), ("'s", " is"))
 _AROUND_WORDS = _EDGES + ",;:()?„«»[]"
 _SAYS_NOTHING = frozenset(["a", "an", "the", "am", "is", "are", "just", "really", "actually", "still", "well", "oh", "also", "too"])
 _TAKES_UP = frozenset(("it", "they", "he", "she"))
-# Of fewer words too little is left to tell what is meant by, and nobody says the same twice in more.
+# Fewer words are ambiguous; nobody repeats more.
 _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
-"""The key in the metadata of a message's memory (true) when the message is nothing but questions of the user."""
+"""Metadata key (true) of a message that is nothing but questions of the user."""
 ABOUT_USER = "about_user"
-"""That (true) of a message that tells of its user whatever its words: a note on them, say."""
+"""Metadata key (true) of a message that is about its user whatever its words."""
 
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
+    """Return a text without case, extra blanks, and surrounding quotation marks, full stops and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
 
 def restatement(text: str) -> str:
-    """What a text has in common with another that says the same in nearly the same words ("I'm a vegan cook", "I am vegan cook"): its
-    words in order without those that say nothing; "" for one that is too short or too long for that. A question is no statement."""
+    """Return the words that restatements share ("I'm a vegan cook", "I am vegan cook"), in order.
+
+    "" for a text that is too short or too long. A question differs from a statement.
+    """
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
         return ""
@@ -60,16 +62,15 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it.
-
-    `words` are its normal text, for who has made that already.
+    """Return what repeats share: words, owner, type and event date, not the session. `words` is the normal text, if
+    known.
     """
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
-    """`repr(kin(record, words))`, in less time: `words` are the record's normal text."""
+    """Return `repr(kin(record, words))` faster; `words` is the record's normal text."""
     return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
 
 
@@ -79,22 +80,22 @@ def _whose(*names: str | None) -> str:
 
 
 def is_turn(record: MemoryRecord) -> bool:
-    """Whether a memory is a message of a session, word for word: what was said in its place, not what somebody states."""
+    """True if a memory is a message of a session, word for word."""
     return record.memory_type is MemoryTypeEnum.MESSAGE and bool(record.extracted_from)
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """Whether a message says its words and no more: nobody gave it a pin, tags, dates or metadata that another memory would lack."""
+    """True if a message has no pin, tags, dates or metadata that another memory would lack."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:
-    """When a memory stops being shown: its time is over, or it expires."""
+    """Return when a memory stops being shown: the end of its validity or its expiry."""
     valid, expires = record.valid_to, record.expires_at
     return valid if expires is None else expires if valid is None else min(valid, expires)
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """When what a memory tells began to be true: when it was made, unless it says so."""
+    """Return when a memory became true: its creation, unless stated."""
     return record.valid_from or record.created_at

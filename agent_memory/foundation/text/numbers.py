@@ -1,4 +1,4 @@
-"""The numbers of a text, written in digits or in words, and whether each is a day, a year or a time of day (pure)."""
+"""Find the numbers of a text, in digits or words, and their kind: day, year, time of day or plain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WORDS = """
 90 ninety neunzig noventa
 """
 _WORD_NUMBERS = {word: row.split()[0] for row in _WORDS.strip().splitlines() for word in row.split()[1:]}
-# Words of other sense, too, than the number: "sei" is Italian for "you are", "once" is English.
+# Words with another meaning: "sei" is Italian for "you are", "once" is English.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
 _MONTHS = """
 1 january jan januar janner enero janvier gennaio janeiro januari styczen stycznia январь января ocak يناير जनवरी
@@ -84,24 +84,23 @@ _BETWEEN = frozenset(_BETWEEN_WORDS.split())
 
 
 class Number(NamedTuple):
-    """A number in its plainest form ("2,310" is "2310"), and what it counts as where it stands."""
+    """A number in its plainest form ("2,310" is "2310"), and its kind."""
 
     value: str
     kind: NumberKind
 
 
 def is_number_word(word: str) -> bool:
-    """Whether a folded word is a number."""
     return word in _WORD_NUMBERS
 
 
 def month_numbers(text: str) -> list[str]:
-    """The numbers of the months that a text names in words: "10" of "on 8 October"."""
+    """Return the numbers of months named in words: "10" of "on 8 October"."""
     return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:
-    """The numbers of a text in order; a time of day gives its hours and its minutes. One is none: it is an article in most languages."""
+    """Return the numbers of a text in order; a time of day gives hours and minutes. "One" is an article, no number."""
     tokens = [(m[0], fold(m[0])) for m in _TOKEN.finditer(text)]
     iso = {part for date in _ISO.findall(text) for part in date.split("-")}
     result: list[Number] = []
@@ -140,7 +139,7 @@ def _kind(part: str, tokens: list[tuple[str, str]], at: int, iso: set[str]) -> N
 
 
 def _next(tokens: list[tuple[str, str]], at: int, *, skip: bool = False) -> str:
-    """The word behind a token; with `skip` the first behind it that is no preposition or ending."""
+    """Return the next word; with `skip` the next one that is no preposition or ending."""
     at += 1
     while skip and at < len(tokens) and tokens[at][1] in _BETWEEN:
         at += 1
@@ -160,7 +159,6 @@ def _plain(digits: str) -> str:
 
 
 def _chinese(token: str) -> int:
-    """The value of Chinese numerals: "十二" is 12, "二〇二五" is 2025."""
     if not any(char in _CHINESE_UNITS for char in token):
         return int("".join(str(_CHINESE[char]) for char in token)) if len(token) <= _MOST_DIGITS else 0
     total, digit = 0, 0

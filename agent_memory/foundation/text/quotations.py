@@ -1,11 +1,10 @@
-"""What of a text stands between quotation marks (pure)."""
+"""Find quotations."""
 
 from __future__ import annotations
 
 import re
 
-# Each kind closes with its own mark, on the same line. A single one opens behind no letter and closes before none: else it is an
-# apostrophe.
+# Each mark closes on the same line. A single quote beside a letter is an apostrophe.
 _QUOTATION = re.compile(
     r'"[^"\n]*+"|“[^”“\n]*+[”“]|„[^„“”"\n]*+[“”"]|«[^«»\n]*+»|»[^«»\n]*+«|「[^「」\n]*+」|『[^『』\n]*+』|(?<!\w)‘[^‘’\n]*+’(?!\w)'
     r"|(?<!\w)'[^'\n]*+'(?!\w)"
@@ -13,10 +12,10 @@ _QUOTATION = re.compile(
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Where quotations begin and end, marks included; what is opened and never closed is none."""
+    """Return the bounds of quotations with their marks; unclosed ones are none."""
     return [m.span() for m in _QUOTATION.finditer(text)]
 
 
 def without_quotations(text: str) -> str:
-    """A text with a blank for each of its quotations."""
+    """Replace each quotation by a blank."""
     return _QUOTATION.sub(" ", text)

@@ -1,6 +1,6 @@
-"""Secrets out of texts: keys, tokens, passwords and card numbers become "[redacted: …]" (pure).
+"""Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]".
 
-Every pattern reads a text once: none has one unbounded repetition inside another, so no text can make it slow.
+Every pattern is linear: none nests unbounded repetitions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from re import Match
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-# Formats that their issuers document, each behind a sign without which there is none.
+# Documented formats, each with a sign that it always contains.
 _TOKENS = (
     ("sk-", r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}"),
     ("k_", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}"),
@@ -38,7 +38,8 @@ _NAMES = (
 )
 _KEY_BEGIN = re.compile(rf"-----BEGIN {_KEY_LABEL}")
 _KEY_END = re.compile(rf"-----END {_KEY_LABEL}")
-# What a key that was cut off consists of; line breaks may be written as "\\n".
+# The body of a truncated key; line breaks may be written as "\
+# ".
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\\\s]*")
 _TOKEN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(token for _, token in _TOKENS)})")
 _BEARER = re.compile(r"\b(bearer|basic)\s+(?!\[redacted)([A-Za-z0-9._~+/-]{16,4000}=*)", re.IGNORECASE)
@@ -49,14 +50,14 @@ _NAMED = re.compile(
     r"(?P<quote>[\"'`]?)(?P<value>(?!\[redacted)[^\s\"'`,;<>]{4,200})",
     re.IGNORECASE,
 )
-# With the digit first it is looked for among digits only.
+# The leading digit makes it search only at digits.
 _CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
-# What is quick to see, and stands in whatever the slower patterns find: a token is at least this long and has no blanks (`xoxb-` with ten
-# characters is the shortest), each name of a secret has one of these in it (no "i" among them: ignoring case, "ı" counts as one), a card
-# has so many digits.
+# Quick checks for what the slow patterns need: tokens are this long and have no blanks (`xoxb-` with ten characters is
+# the shortest), names of secrets contain one of these signs (without "i": ignoring case, "ı" matches it), cards have 13
+# digits.
 _SHORTEST_TOKEN = 15
 _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
-# Of what stands before a token or in its address ("basic" without its "i"), in lower case.
+# Signs before a token or in its address ("basic" without its "i"), in lower case.
 _AROUND_SIGNS = ("bearer", "bas", "hooks.slack.com/", "/webhooks/")
 _NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
 _CARD_DIGITS = b"0" * 13
@@ -65,13 +66,13 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
-    """As `redact`, of each; the same sequence when none holds a secret. Most hold none, and many are as quickly looked through as one."""
+    """As `redact`, for each text; return the same sequence if none holds a secret. One look checks all texts."""
     text = "\n".join(texts)
     folded = text.casefold()
     if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
         done = [redact(one) for one in texts]
     elif _without_cards(text, _marked) != text:
-        # Nothing that is found goes over the end of a line.
+        # No match crosses a line.
         done = [_without_cards(one, _marked) for one in texts]
     else:
         return texts
@@ -96,15 +97,12 @@ def _marked(kind: str) -> str:
 
 
 def redact(text: str) -> str:
-    """The text with each secret replaced by what kind of secret stood there; the same text when there is none.
-
-    Doing it twice changes nothing.
-    """
+    """Return the text with each secret replaced by its kind, or the same text. Idempotent."""
     return _replaced(text, lambda kind: None)
 
 
 def secrets_in(text: str) -> list[str]:
-    """The kinds of the secrets that `redact` would take out, in the order in which it looks for them."""
+    """Return the kinds of the secrets that `redact` would remove."""
     kinds: list[str] = []
     _replaced(text, kinds.append)
     return kinds
@@ -146,7 +144,7 @@ def _without_cards(text: str, mark: Callable[[str], str]) -> str:
 def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
     parts: list[str] = []
     at = 0
-    # Where the last of them ends; behind it none is looked for in vain.
+    # Do not search for an end behind the last one.
     last = max((found.end() for found in _KEY_END.finditer(text)), default=0)
     while begin := _KEY_BEGIN.search(text, at):
         parts += [text[at : begin.start()], mark()]
@@ -156,7 +154,7 @@ def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
 
 
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
-    """Whether what follows "password is" is a password: words are not ("my password is important"), what is assigned by "=" is."""
+    """Words are no passwords ("my password is important"), unless assigned by "="."""
     if assigned:
         return True
     if value.isdigit():
@@ -166,7 +164,7 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """13 to 19 digits that begin as a payment card's do and pass the check of ISO/IEC 7812-1 (Luhn)."""
+    """Check a card's prefix, length and ISO/IEC 7812-1 (Luhn) digit."""
     if not 13 <= len(digits) <= 19 or len(set(digits)) < 2:
         return False
     if digits[0] not in "3456" and not "2221" <= digits[:4] <= "2720":

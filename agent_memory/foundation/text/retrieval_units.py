@@ -1,6 +1,6 @@
-"""Retrieval units, pure: what of a memory is searched. It is shown as it was said, and found by what was said around it.
+"""The searchable form of a memory: its own text, found also by what was said around it.
 
-The weights are plateaus, not peaks, of what docs/recall.md measures on real conversations.
+The weights are plateaus, not peaks, of the measurements in docs/recall.md.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from agent_memory.foundation.text.passages.splitting import beginning
 from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models import MemoryRecord
 
-# How many messages before and after a message count as what stands around it.
+# Messages before and after a message that count as its context.
 REACH = 2
-# How often a message's own terms are counted, against once for each neighbour's.
+# Weight of a message's own terms, against 1 for its neighbors'.
 OWN_WEIGHT = 2
-# A message with more different terms of its own stands alone: its neighbours' terms are not added.
+# A message with more different terms gets no terms of neighbors.
 STANDS_ALONE = 36
 _MANY = 1000
-# One with more than these has its neighbours' vectors added with less weight, in proportion.
+# Above this, neighbors' vectors count less, in proportion.
 _SAYS_ENOUGH = 9
-# What the vectors of the nearest neighbours, and of those beyond, add to a message's own.
+# Weights of the nearest neighbors' vectors, and of the next ones.
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """A day in words, as a question would have it."""
+    """Return a day in the words of a question."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -41,14 +41,14 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """The index terms of a memory: its day, its own words twice, its neighbours' once, its topics and entities."""
+    """Return the index terms of a memory: day, own words twice, neighbors' once, topics and entities."""
     found = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= STANDS_ALONE:
         for near in (*before, *after):
             found += terms(beginning(near.text))
     if len(own_terms) > _MANY:
-        # How often a very long text has a word says little of it; its passages have theirs as often as they do.
+        # Counts of words in a very long text say little; its passages have their own.
         found += dict.fromkeys(own_terms)
     elif own := " ".join(own_terms):
         found += [own] * OWN_WEIGHT
@@ -59,7 +59,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """The index terms of a passage of a memory: its own words, and the memory's day."""
+    """Return the index terms of a passage: its own words, and the memory's day."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -70,7 +70,7 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return how much (0..1) a text needs what was said around it: all of it below ten different terms, then in inverse proportion."""
+    """Return how much (0..1) a text needs its context: all below ten different terms, then inversely proportional."""
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 
 
@@ -80,9 +80,9 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """The vector of a memory: its own plus some of its neighbours' (`before` in time order), of length 1.
+    """Return the memory's vector plus its neighbors' (`before` in time order), of length 1.
 
-    `context` (0..1) is what `needs_context` says of its text.
+    `context` (0..1) is the result of `needs_context`.
     """
     total = own.astype(np.float32, copy=True)
     for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):

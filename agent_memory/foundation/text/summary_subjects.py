@@ -1,7 +1,7 @@
-"""The last line of a summary without a model: the words that came up most in what was said, and that the rest of it does not have (pure).
+"""The last line of an extractive summary: the most frequent words that the rest of it lacks.
 
-A few statements of a long conversation cannot hold what it was about: of whole sentences in 300 tokens no choice at all keeps more than
-59 % of the evaluation's words. Its words without their sentences tell a model at least what there is to search for.
+Whole sentences within 300 tokens keep at most 59 % of the evaluation's words; single words tell a model what to search
+for.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from agent_memory.foundation.text.terms import STOP_WORDS, content_of, is_blankl
 
 HEAD = "Also spoken of"
 _SHARE = 0.55
-"""Of the budget at most."""
+"""The line's largest share of the budget."""
 _FEWEST = 3
-"""Statements that have a word."""
+"""Least number of statements with a word."""
 _SHORTEST = 3
 _LEAST_WORDS = 2
 
 
 class Subjects:
-    """The words of content of statements, by how many of these have them."""
+    """Content words by their number of statements."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """`former`: words of the line of a former summary."""
+        """`former`: words of a former summary's line."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)
@@ -38,7 +38,7 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        # A run of characters without blanks is a clause, not a word.
+        # Characters without blanks are a clause, not a word.
         if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
@@ -46,12 +46,12 @@ class Subjects:
             self._forms.setdefault(term, Counter())[word] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """The tokens that are set apart for the line."""
+        """Return the tokens reserved for the line."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """The line of at most `budget` tokens by `count` for a summary; "" when nothing is left to name."""
+        """Return the line of at most `budget` tokens by `count`, "" if nothing is left to name."""
         shown = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in shown]
@@ -66,6 +66,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """The words that say nothing in the language of texts; Russian ones are no words of others."""
+    """Return function words of the texts' language, and Russian ones, which collide with no other language."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

@@ -1,7 +1,8 @@
-"""Text analysis for keyword search, pure: what a text's index terms are, and which of them a query asks for.
+"""Index terms of texts and queries for keyword search.
 
-RediSearch sees only the terms made here, in a field without stemming: its own tokenizer splits e-mail addresses and its stemmer and stop
-words cannot be told per query. A term is lower-case ASCII; anything else (accents apart, which are folded) is spelled in hexadecimal.
+RediSearch sees only these terms, in a field without stemming: its tokenizer splits e-mail addresses, and its stemmer
+and stop words cannot be set per query. A term is lower-case ASCII; other characters (accents are folded) are written in
+hexadecimal.
 """
 
 from __future__ import annotations
@@ -19,29 +20,28 @@ from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
 
-# Underscores alone are no word: a query cannot ask for them. A run of them is looked at once, where it begins.
+# Underscores alone are no word. Visit a run of them once.
 _WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
-# A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
+# Chunks such as bob@example.com, v1.2.3, user_id=7 or C++ are also terms, for exact matches.
 _INNER = re.compile(rf"[^\w\s'’{MARKS}]")
-# The same for ASCII.
 _WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
 _APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
 _QUOTED = re.compile(r'"([^"]*)"')
 EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
-# Accents, and the vowel signs of Arabic and Hebrew, which most leave out.
+# Accents, and vowel signs of Arabic and Hebrew, which most texts omit.
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]")
 # Chinese, Japanese and Korean; Thai, Lao, Burmese and Khmer.
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0002fa1f\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-# Vowel signs belong to the letter before them.
+# Vowel signs belong to the previous letter.
 _CHARACTER = re.compile(f"[^{VOWEL_SIGNS}][{VOWEL_SIGNS}]*+|[{VOWEL_SIGNS}]++")
 _CJK = re.compile(f"[{_BLANKLESS}]")
 _RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
 _MAX_TERM = 48
 _MAX_TERMS = 4096
-# Longer chunks, such as a line of Chinese, do not come again.
+# Longer chunks, such as a line of Chinese, do not repeat.
 _KNOWN_CHUNK = 24
 _MOST_CHUNKS = 32768
-# What is longer is no memory of a caller's, and remembering a few of them would take much memory.
+# Longer texts are no memories and would fill the cache.
 _KNOWN_TEXT = 65536
 
 _STOP = """
@@ -65,7 +65,7 @@ _stemmer = Stemmer.Stemmer("english", 20000)
 
 
 def fold(text: str) -> str:
-    """Case-folded text with the accents of alphabetic scripts removed ("Café" and "cafe" are one word), without control characters."""
+    """Return case-folded text without accents ("Café" -> "cafe") and control characters."""
     text = plain_text(text)
     if text.isascii():
         return text.lower()
@@ -74,7 +74,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """What stands between the blanks of a folded text. Who writes a memory asks for it more than once."""
+    """Return the chunks between blanks of a folded text, cached: writing a memory needs them several times."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -85,7 +85,6 @@ def _known_chunks(text: str) -> Sequence[str]:
 
 @lru_cache(maxsize=65536)
 def _term(word: str) -> str:
-    """The index term of one folded word."""
     if word.isascii():
         stem = _stemmer.stemWord(word)
         return stem if len(stem) <= _MAX_TERM else "xl" + blake2b(stem.encode(), digest_size=10).hexdigest()
@@ -94,7 +93,7 @@ def _term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """A word as it is; of a run in a script that writes no blanks, its characters and their pairs."""
+    """In scripts without blanks, return single characters and their pairs."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -110,23 +109,23 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """Whether a word has characters of a script that writes no blanks, which are terms of their own beside their pairs."""
+    """True if a word has characters of a script without blanks."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
 def words(text: str) -> list[str]:
-    """The folded words of a text in order, stop words included."""
+    """Return the folded words in order, with stop words."""
     return _WORD.findall(fold(text))
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
+    """Return the terms of a chunk's words, and the term of the chunk itself if it has more than words."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
-        # Letters and digits alone are one word, and found as that.
+        # Letters and digits alone are one word.
         if bare.isalnum():
             return () if bare in STOP_WORDS else (_stemmed(bare),), None
-        # As `_WORD` finds them, without a pattern: of chunks with numbers in them hardly any comes again.
+        # As `_WORD` but faster: chunks with numbers hardly repeat.
         words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
         found = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
         inner = not _WITHIN_WORDS.issuperset(bare)
@@ -138,7 +137,7 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _stemmed(word: str) -> str:
-    """As `_term`, for ASCII; numbers have no stem, and hardly any of them comes again."""
+    """Numbers have no stem and hardly repeat."""
     return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
 
 
@@ -158,9 +157,9 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of a text in order, with repetitions and without stop words; at most 4,096.
+    """Return the index terms in order, with repetitions, without stop words, at most 4,096.
 
-    Those of whole chunks, and the stems of other languages than English that are not among them, come last.
+    Terms of whole chunks and foreign stems come last.
     """
     found: list[str] = []
     wholes: list[str] = []
@@ -176,17 +175,20 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """The different index terms that a query asks for, in order; empty for stop words and punctuation alone.
+    """Return a query's distinct index terms in order; empty for stop words and punctuation.
 
-    Of a query with more than `limit` the last: what is asked stands at the end of a long message.
+    Keep the last `limit` terms: a long message ends with its question.
     """
     return list(_query_terms(text))[-limit:]
 
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """What each of a query's different words begins with in whatever form it is written, as it is spelled in the query and without accents;
-    in lower case and UTF-8. For a quick look at texts whose terms nobody has made: most that do not hold them need not be read."""
+    """Return how each word of a query may begin in any inflection, as spelled and without accents, in lower-case
+    UTF-8.
+
+    For a quick look at unindexed texts: most that lack the words need not be read.
+    """
     found: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
         spelled, folded = word[0], fold(word[0])
@@ -194,7 +196,7 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
             begins = piece
             if piece.isascii() and not piece.isdigit():
                 stem = _stemmer.stemWord(piece)
-                # The end of a stem may be another one than the word has: "hope" of "hoping", "happi" of "happy".
+                # A stem may end differently than its word: "hope" of "hoping", "happi" of "happy".
                 begins = stem[: max(len(stem) - 2, 3)]
             also = {begins} if piece != folded or spelled == folded else {begins, spelled[: len(begins)]}
             found.setdefault(begins, tuple(one.encode() for one in also))
@@ -203,14 +205,13 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
     return list(found.values())[:limit]
 
 
-# The embeddings of queries that come again are remembered, too.
+# Embeddings of repeated queries are cached, too.
 _KNOWN_QUERIES = 512
 
 
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """A query is asked for its terms several times on its way. The frequent words of another language than English are none, where it has
-    others: texts are indexed with them, as a language may be recognized wrongly."""
+    """A query drops another language's frequent words; texts keep them, since a language may be guessed wrong."""
     wanted = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
     if language is None:
@@ -225,9 +226,9 @@ def _frequent_terms(language: str) -> frozenset[str]:
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:
-    """What a query holds between double quotes, as clauses on the index terms: these words in a row, stop words aside.
+    """Return the quoted phrases of a query as clauses on index terms: these words in a row, without stop words.
 
-    Scripts that write no blanks are indexed by characters and pairs, which do not stand in a row: there all of them must be in the text.
+    In scripts without blanks all characters and pairs must occur, in any order.
     """
     found: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -239,32 +240,32 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
-    """The different index terms of a query outside its quoted phrases."""
+    """Return the distinct index terms of a query outside its quotations."""
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
 def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the beginning, the end and the term of each word of a text."""
+    """Yield start, end and term of each word."""
     for match in _WORD.finditer(text):
         yield match.start(), match.end(), _term(fold(match[0]))
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the term of each word of a name, as `words_with_places` gives them."""
+    """Return the term of each word of a name, as `words_with_places`."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def carries_information(text: str) -> bool:
-    """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
+    """True if a message says more than greeting, thanks, agreement or laughter."""
     return bool(content_of(text))
 
 
 def content_of(text: str) -> list[str]:
-    """The words of a text in order, without stop words and those of greeting, thanks, agreement or laughter."""
+    """Return the words in order, without stop words and words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """The stems of a text's words in order, without stop words; scripts that write no blanks are told by single characters."""
+    """Return the stems in order, without stop words; scripts without blanks give single characters."""
     kept = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in kept for piece in _pieces(word, pairs=False)]

@@ -1,4 +1,4 @@
-"""How large filters of a compatible API may be, checked before they are read."""
+"""Limit the size of compatible APIs' filters before they are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_OBJECTS = 1_000
 
 
 def check_filter_size(filters: object) -> None:
-    """Refuse filters of so many objects that they cannot be one condition of ours. Raises BadInput."""
+    """Raise BadInput for filters with too many objects for one of our conditions."""
     if isinstance(filters, str):
         check_values(filters.encode(), field="filters")
         return

@@ -1,4 +1,4 @@
-"""The composition of the HTTP face: settings and a runtime in, an ASGI application out."""
+"""Compose the HTTP application of settings and a runtime."""
 
 from __future__ import annotations
 
@@ -46,17 +46,15 @@ Errors are JSON: `detail` says what is wrong and how to put it right, `code` is 
 if TYPE_CHECKING:
     from agent_memory.interfaces.mcp.http import McpHttp, Transport
 
-# What a page of another origin may read of an answer, beside its body.
+# Headers that pages of other origins may read.
 _EXPOSED_HEADERS = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending", "X-Ignored-Fields")
-# While Redis is slow to say whether a tenant may ask, so many of its requests wait for that; the others wait for a place first.
+# While Redis is slow, this many of a tenant's requests wait for its verdict; the others go on to admission.
 _MOST_WAITING_FOR_LIMIT = 32
 
 
 class _App(FastAPI):
-    """FastAPI, whose document also says who must send credentials, what fields mean, and what to send."""
-
     def build_middleware_stack(self) -> ASGIApp:
-        """See FastAPI, whose own layers serve what nobody uses here (telemetry, temporary files, limits of bodies): 10 µs a request."""
+        """Skip FastAPI's own layers (telemetry, temporary files, body limits): 10 µs a request."""
         app: ASGIApp = ExceptionMiddleware(self.router, handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
             app = layer(app, *arguments, **options)
@@ -66,7 +64,7 @@ class _App(FastAPI):
         is_complete = self.openapi_schema is not None
         document = super().openapi()
         if not is_complete:
-            # Of use to nobody but a reader of the document: a start does not wait for them.
+            # Needed for the document only: do not delay the start.
             from agent_memory.interfaces.http.document.descriptions import describe_fields
             from agent_memory.interfaces.http.document.examples import add_examples
 
@@ -77,9 +75,9 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """The application. With a `runtime` it uses that one and leaves it open; without, its lifespan opens and closes one.
+    """Return the application. It uses `runtime` and leaves it open; without one, its lifespan opens and closes one.
 
-    Raises StartupError at start when there is neither a runtime nor a `REDIS_URL`.
+    Raises StartupError at start without a runtime and `REDIS_URL`.
     """
     mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
     # Not include_router, which matches every path twice.
@@ -87,7 +85,7 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
-    """An application for MCP alone, beside what those who run it ask for: /v1/health, /v1/ready, /metrics. `state.mcp` has its streams."""
+    """Return an application for MCP with /v1/health, /v1/ready and /metrics. `state.mcp` has its streams."""
     from agent_memory.interfaces.mcp.http import McpHttp
 
     mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
@@ -119,7 +117,7 @@ def _assembled(
         docs_url=None,  # its pages come with a content policy
         redoc_url=None,
         openapi_url="/openapi.json",
-        # Asked for anew in every request, and RequestMiddleware measures already.
+        # RequestMiddleware measures already.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.runtime = runtime
@@ -128,20 +126,20 @@ def _assembled(
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
     products = find_compatible_apis()
-    # Paths whose callers send their key as Mem0's clients do.
+    # Paths with Mem0's `Token` scheme.
     token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
     _add_middleware(app, settings, host, token_prefixes)
     app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
     compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
-    # Before the routes of the documentation, since the order is that of matching.
+    # Routes match in order: before the documentation's.
     app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
 
 
 def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...]) -> None:
-    """Puts the layers around the routes, from the innermost to the outermost."""
+    """Add the layers from the innermost to the outermost."""
 
     def gate() -> CredentialGate | None:
         return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
@@ -167,10 +165,10 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if names is not None or not required:
         app.add_middleware(HostMiddleware, names=names, origins=frozenset(origins))
     if origins:
-        # Before credentials are asked for: browsers send none with the question whether they may ask.
+        # Before authentication: browsers send preflight requests without credentials.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
     if token_prefixes:
         app.add_middleware(TokenSchemeMiddleware, prefixes=token_prefixes)
-    # Outermost, so that a refusal of any other layer has its id and is counted, too.
+    # Outermost: every refusal gets an id and is counted.
     app.add_middleware(RequestMiddleware, timeout=seconds)

@@ -1,4 +1,4 @@
-"""The last seconds of a process that was told to stop: it answers what still comes, and each answer sends its caller elsewhere."""
+"""The last seconds of a stopping process: answer remaining requests and send callers elsewhere."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """Pure ASGI, outermost. From `begin` on each answer carries `Connection: close`, after which the server closes the connection."""
+    """Outermost middleware. From `begin` on each answer carries `Connection: close`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._begun = False
 
     def begin(self) -> None:
-        """The process was told to stop."""
         self._begun = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -33,7 +32,7 @@ class Draining:
             scope[STOPPING] = True
 
         async def send_last(message: Message) -> None:
-            # Also to what was asked before: its caller learns it in time.
+            # Also on running requests.
             if self._begun and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
@@ -42,16 +41,13 @@ class Draining:
 
 
 class Stopping(Unavailable):
-    """The process takes no more requests."""
-
     code = "stopping"
 
 
 def last_answer() -> bytes:
-    """A whole 503 that ends a connection.
+    """Return a 503 that ends a connection.
 
-    It is written to a connection that is closed although a request may be on its way: that request finds an answer, and
-    nobody else reads it. A close alone would reset the request.
+    Written before closing, since a request may be on its way: a close alone would reset it.
     """
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))
@@ -59,14 +55,14 @@ def last_answer() -> bytes:
 
 
 LINGER_SECONDS = 1.0
-"""How long we read, and ignore, what still comes on a connection that has its last answer: a close would reset it."""
+"""Read and ignore further data this long after the last answer: a close would reset it."""
 _IN_QUEUE_SECONDS = 0.05
 
 
 async def turn_away(listeners: Sequence[socket.socket]) -> None:
-    """Give connections that wait in the queue of listeners their last answer, and close the listeners.
+    """Answer connections in the listeners' queues, and close the listeners.
 
-    Call it while uvicorn closes its own names of the same sockets. The kernel resets connections that nobody accepted.
+    Call it while uvicorn closes its names of the same sockets; the kernel resets unaccepted connections.
     """
     await asyncio.sleep(_IN_QUEUE_SECONDS)
     waiting: list[socket.socket] = []

@@ -1,4 +1,4 @@
-"""For those who run the server: is the process up, can it serve, and what is it doing."""
+"""Health, readiness and metrics, for operators."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def get_metrics(runtime: HomeDep) -> Response:
 
 
 async def _measure_outbox(runtime: Runtime) -> None:
-    """Sets the gauges of pending work; without Redis they are not a number, and the other metrics are still served."""
+    """Without Redis the gauges are NaN, and the other metrics are still served."""
     try:
         backlogs = await runtime.backlog()
     except Unavailable:

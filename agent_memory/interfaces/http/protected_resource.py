@@ -1,4 +1,4 @@
-"""Where a client that must log in learns with whom: the metadata of a protected resource (RFC 9728), which MCP clients ask for."""
+"""OAuth metadata of the protected resource (RFC 9728), for MCP clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
 
 
 def resource_of(settings: Settings, scope: Scope) -> str | None:
-    """The server's own address: PUBLIC_URL, else the one that the request was sent to; None when that is none."""
+    """Return the server's address: PUBLIC_URL, else the request's host; None for an invalid one."""
     if settings.server.public_url is not None:
         return settings.server.public_url.rstrip("/")
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
@@ -25,13 +25,13 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def challenge_of(settings: Settings, scope: Scope) -> str:
-    """What WWW-Authenticate says: that a token is wanted and, where a login provider makes them, where that is described."""
+    """Return the WWW-Authenticate header, with the metadata's address for oauth2."""
     resource = resource_of(settings, scope) if settings.auth.mode == "oauth2" else None
     return "Bearer" if resource is None else f'Bearer resource_metadata="{resource}{METADATA_PATH}"'
 
 
 def metadata_routes(settings: Settings) -> list[BaseRoute]:
-    """The route of the metadata, where a login provider makes the tokens."""
+    """Return the metadata's route with AUTH_MODE=oauth2."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

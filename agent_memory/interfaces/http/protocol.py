@@ -1,8 +1,7 @@
-"""uvicorn's HTTP protocol with bounds on a request's head: how long it may take, and how large it may be.
+"""uvicorn's HTTP protocol with limits on the time and size of heads.
 
-A head that does not end, headers behind a body that do not end, the rest of a body that was refused and a connection that says nothing are
-cut off, whatever the application does meanwhile. Bodies have their bounds in `middleware/body_deadline.py`. Why this is a class of
-uvicorn's is written in docs/adr/0002-bounds-on-heads.md.
+Unfinished heads, trailers and refused bodies, and silent connections are cut off. See docs/adr/0002-bounds-on-heads.md;
+`middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -18,24 +17,23 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http.draining import LINGER_SECONDS, last_answer
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
 
-# Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
+# Longer than clients keep idle connections: a request in transit to a closed one is lost.
 KEEP_ALIVE_SECONDS = 75
-# Of a head, or of anything else that is no body; a query may name thousands of ids.
+# Limit of everything outside a body; a query may name thousands of ids.
 MAX_HEAD_BYTES = 1024 * 1024
-# When the time is over we look again so many times, at such a distance: timers run before what has come in is read, and the loop may have
-# stood still. By then all that came in time has been read.
+# Further looks after the deadline: timers run before received data is read, and the loop may have stalled.
 _LOOKS = 3
 _LOOK_SECONDS = 0.05
 
 
 class HeadTooLarge(TooLarge):
-    """What comes before a body, or behind it, is larger than MAX_HEAD_BYTES."""
+    """A head or trailer exceeds MAX_HEAD_BYTES."""
 
     status = 431
 
 
 def http_protocol(settings: Settings) -> type[Connection]:
-    """The class of one server's connections, for `uvicorn.Config(http=...)`."""
+    """Return the class of connections for `uvicorn.Config(http=...)`."""
 
     class BoundedConnection(Connection):
         head_seconds = settings.server.head_timeout_seconds
@@ -44,9 +42,9 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class JoinedWrites:
-    """A transport that writes the head of an answer together with what follows it: uvicorn would make two system calls, 10 to 20 µs.
+    """Write an answer's head together with its body: one system call less, 10 to 20 µs.
 
-    Only where the length of a body is known: the head of a stream goes out at once.
+    Only for bodies of known length; the head of a stream goes out at once.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -57,7 +55,6 @@ class JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """See asyncio.WriteTransport."""
         if not self._head and data[-4:] == b"\r\n\r\n" and data[:5] == b"HTTP/" and b"\r\ncontent-length: " in data:
             self._head = data
         else:
@@ -65,18 +62,17 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Writes a head that nothing follows, as of a HEAD request."""
+        """Write a head without a body, as of a HEAD request."""
         if self._head:
             self.write(b"")
 
     def close(self) -> None:
-        """See asyncio.BaseTransport."""
         self.flush()
         self._transport.close()
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. A request's head has `head_seconds` from its first byte on; what comes in one piece starts no timer."""
+    """A request's head has `head_seconds` from its first byte; a head in one piece starts no timer."""
 
     head_seconds: float
 
@@ -89,18 +85,16 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False  # the last answer was written; what still comes is ignored
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio.Protocol. Whoever connects and says nothing is as one who has been answered and says nothing more."""
+        """A silent new connection is treated like an idle one."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         if self._has_ended:
             return
         self._bytes_beside_body += len(data)
@@ -109,43 +103,38 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def on_message_begin(self) -> None:
-        """See httptools."""
         self._receiving = self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """See httptools."""
         self._in_head, self._bytes_beside_body = False, 0
         self._stop_timer()
         super().on_headers_complete()
-        # Headers that come behind a body are none of the request's (RFC 9110, 6.5.1).
+        # Trailers are no headers of the request (RFC 9110, 6.5.1).
         self.headers = []
 
     def on_body(self, body: bytes) -> None:
-        """See httptools."""
         self._bytes_beside_body = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """See httptools."""
         self._receiving, self._bytes_beside_body = False, 0
         self._stop_timer()
         self.scope[BODY_COMPLETE] = True  # type: ignore[typeddict-unknown-key]
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """See uvicorn."""
         self._joined.flush()
         super().on_response_complete()
         if self._receiving:
             self._watch()
 
     def shutdown(self) -> None:
-        """See uvicorn: we stop. What is on its way to us is answered; the answer says that it is the last."""
+        """Answer requests in transit; the answer is marked as the last."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """Ends a connection on which nothing is asked, after so many turns of the loop in which that could have come in."""
+        """End an idle connection after `turns` turns of the loop, in which a request could arrive."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -159,11 +148,10 @@ class Connection(HttpToolsProtocol):
             self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def _is_working(self) -> bool:
-        """Whether the application has a request that is not answered."""
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """After a read that ended within a request, or an answer to one that has not come in whole."""
+        """Called after a read within a request, or an answer to an incomplete one."""
         if self.transport.is_closing():
             return
         if self._bytes_beside_body > MAX_HEAD_BYTES:
@@ -187,7 +175,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, error: AgentMemoryError) -> None:
-        """Answers a request that has not come in whole, and closes the connection: at once, or when what was asked before is answered."""
+        """Answer an incomplete request and close the connection, after earlier requests are answered."""
         self._stop_timer()
         if not self._is_working():
             if self._in_head:
@@ -199,6 +187,6 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = False
         self.flow.pause_reading()
         if not self._in_head:
-            # Whoever reads the body answers it.
+            # The reader of the body answers.
             self.cycle.scope[REFUSAL] = error  # type: ignore[literal-required]
             self.cycle.message_event.set()

@@ -1,4 +1,4 @@
-"""All routes: those that the features announce, and those for whoever runs the server."""
+"""All routes of features and operators."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from agent_memory.interfaces.http import health
 
 
 def assemble_routers(features: Iterable[Feature]) -> tuple[APIRouter, ...]:
-    """The routers of features in their order, and the one for whoever runs the server."""
+    """Return the routers of features in order, and the operators' router."""
     return (*(import_name(name) for feature in features for name in feature.routes), health.router)
 
 
 ROUTERS = assemble_routers(FEATURES)
-"""The routes of this server."""

@@ -1,4 +1,4 @@
-"""Compatible APIs: which there are, and the paths of those that are off, where a 404 names the setting that serves them."""
+"""Find compatible APIs; answer paths of disabled ones with a 404 that names their setting."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.core.errors import NotFound
 
-# Versions of APIs that are not ours.
+# Prefixes of other products' APIs.
 _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
 
 
 def find_compatible_apis() -> dict[str, ModuleType]:
-    """Return the module `routes` of each product in `interfaces/compat`, by the product's name."""
+    """Return the module `routes` of each product in `interfaces/compat`, by product."""
     folder = files("agent_memory.interfaces").joinpath("compat")
     products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
     return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}
 
 
 class UnservedRoutes(BaseRoute):
-    """Match what no other route does, where a path is one of a product whose API is off. It stands last."""
+    """Match remaining paths of disabled products. Must come last."""
 
     def __init__(self, products: Mapping[str, Sequence[BaseRoute]]) -> None:
         self._patterns = {
@@ -32,13 +32,11 @@ class UnservedRoutes(BaseRoute):
         }
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """See BaseRoute."""
         if scope["type"] == "http" and (names := self._products(scope["path"])):
             return Match.FULL, {"unserved": names}
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See BaseRoute. Raises NotFound."""
         names = scope["unserved"]
         api = "API of another product" if len(names) > 1 else f"compatible API ({names[0]})"
         choices = " or ".join(f"COMPAT_APIS={name}" for name in names)

@@ -1,1 +1,1 @@
-"""The MCP face: the memory as tools for a model, over stdio, SSE and streamable HTTP."""
+"""The MCP interface: memory as tools for a model, over stdio, SSE and streamable HTTP."""

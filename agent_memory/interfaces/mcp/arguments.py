@@ -1,4 +1,4 @@
-"""What the tools take, as their clients see it. The wire models that these become check the rest, so MCP and REST have one set of rules."""
+"""Arguments of tools as clients see them. The wire models check the rest, as for REST."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WINDOW = "The context window in tokens; beats `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Make a model's JSON schema list only these fields; the others are taken all the same."""
+    """Make a model's JSON schema list only these fields; the others are accepted, too."""
 
     def keep(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}
@@ -55,7 +55,7 @@ def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _as_strategy(value: Any) -> Any:
-    """A strategy's name stands for the strategy without options."""
+    """A strategy's name means it has no options."""
     return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
 
 
@@ -77,7 +77,7 @@ _Message: TypeAlias = Annotated[
 
 
 class LenientMemoryRecord(ExtractedMemoryRecord):
-    """A memory to store; its id may be left out."""
+    """A memory to store; its id is optional."""
 
     model_config = ConfigDict(
         json_schema_extra=_listing(
@@ -89,12 +89,10 @@ class LenientMemoryRecord(ExtractedMemoryRecord):
 
 
 class NoArguments(BaseModel):
-    """Nothing."""
+    pass
 
 
 class CreateMemories(BaseModel):
-    """What create_long_term_memories takes."""
-
     memories: list[LenientMemoryRecord] = Field(
         description="Each needs a `text` that can be understood alone; say `memory_type` (semantic: a fact, episodic: an event, with its "
         "`event_date`), `topics`, `entities`, and whose it is in `user_id` and `namespace`."
@@ -102,7 +100,7 @@ class CreateMemories(BaseModel):
 
 
 class _Search(BaseModel):
-    """What a search and a prompt share: filters, which must all hold, the page, and how much a memory's age counts."""
+    """Arguments shared by searches and prompts."""
 
     namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
     topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
@@ -133,8 +131,6 @@ class _Search(BaseModel):
 
 
 class SearchMemories(_Search):
-    """What search_long_term_memory takes."""
-
     text: str | None = Field(description="What to look for, as a question or in words; empty lists what the filters let through.")
     session_id: SessionId | None = Field(None, description=_SESSION_FILTER)
     agent_id: TagFilter | None = Field(None, description="Filter by agent.")
@@ -142,12 +138,9 @@ class SearchMemories(_Search):
 
 
 COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "memory_type", "event_date", "limit")
-"""The arguments that small sets of tools list."""
 
 
 class PromptArguments(_Search):
-    """What memory_prompt takes."""
-
     query: str = Field(description="The user's message; it becomes the last message of the prompt and is what memory is searched for.")
     session_id: SessionId | None = Field(
         None, description='The conversation to continue, as {"eq": "its id"}. Memories of all sessions are searched all the same.'
@@ -164,11 +157,10 @@ class PromptArguments(_Search):
 
 
 COMMON_IN_PROMPT = ("query", "session_id", "user_id", "namespace", "agent_id", "format", "limit")
-"""The arguments that small sets of tools list."""
 
 
 class _Place(BaseModel):
-    """Which session, and for which model."""
+    """A session, and the model that reads it."""
 
     session_id: SessionIdentifier = Field(description="The session's id.")
     namespace: OptionalIdentifier = Field(None, description="The session's namespace.")
@@ -178,8 +170,6 @@ class _Place(BaseModel):
 
 
 class SetWorkingMemory(_Place):
-    """What set_working_memory takes."""
-
     memories: list[LenientMemoryRecord] | None = Field(None, description="Facts to keep; they become long-term memories.")
     messages: list[_Message] | None = Field(None, description="The conversation, oldest first, all of it.")
     context: str | None = Field(None, description="A summary of what came before the messages.")
@@ -192,40 +182,28 @@ class SetWorkingMemory(_Place):
 
 
 class GetWorkingMemory(_Place):
-    """What get_working_memory takes."""
-
     recent_messages_limit: int | None = Field(None, ge=-(2**31), le=2**31, description="Only the last N messages.")
 
 
 class MemoryId(BaseModel):
-    """Which memory."""
-
     memory_id: Identifier = Field(description="The memory's id, as a search gives it.")
 
 
 class ReadMemory(MemoryId):
-    """What get_long_term_memory takes."""
-
     as_of: Instant | None = Field(None, description="As it was true at this time (ISO 8601).")
     known_at: Instant | None = Field(None, description="As it was known at this time (ISO 8601).")
 
 
 class EditMemory(MemoryId, EditMemoryRecordRequest):
-    """What edit_long_term_memory takes."""
-
     topics: list[str] | None = Field(None, description="In place of the topics it has; [] removes them.")
     entities: list[str] | None = Field(None, description="In place of the entities it has; [] removes them.")
 
 
 class MemoryIds(BaseModel):
-    """Which memories."""
-
     memory_ids: list[Identifier] = Field(description="The memories' ids, as a search gives them.")
 
 
 class ForgetArguments(BaseModel):
-    """What forget_memory takes."""
-
     text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
         None, description="What is to be forgotten, in the user's words."
     )
@@ -237,8 +215,6 @@ class ForgetArguments(BaseModel):
 
 
 class CompactArguments(BaseModel):
-    """What compact_long_term_memories takes."""
-
     namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
     user_id: OptionalIdentifier = Field(None, description="Only memories of this user.")
     session_id: OptionalIdentifier = Field(None, description="Only memories of this session.")

@@ -1,6 +1,6 @@
-"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below a namespace: `/{namespace}/mcp`.
+"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below `/{namespace}`.
 
-Whose call it is stands in the request that brought it, and nowhere else: concurrent calls cannot get each other's namespace or rights.
+A call's caller is in its own request only: concurrent calls cannot share rights.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """The routes of MCP, for any application whose lifespan enters `running`. `scope_of` tells what the sender of a request may see."""
+    """MCP's routes for an application whose lifespan enters `running`. `scope_of` returns a request's scope."""
 
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
         self._settings = settings
@@ -63,9 +63,9 @@ class McpHttp:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answers calls with this runtime."""
+        """Answer calls with this runtime."""
         self._server = server = build_server(self._settings, runtime, self._who)
-        # Every request stands for itself: no session to lose, to hijack, or to be on the wrong one of several processes.
+        # Stateless: no session to lose, to hijack, or on another process.
         self._manager = StreamableHTTPSessionManager(
             server,
             json_response=True,
@@ -81,7 +81,7 @@ class McpHttp:
             self.stop()
 
     def stop(self) -> None:
-        """Ends the streams that are open, which have no end of their own."""
+        """End the open streams."""
         for stream in self._streams:
             stream.cancel()
 
@@ -91,7 +91,6 @@ class McpHttp:
         return Caller(self._scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
 
     async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answers one request of streamable HTTP."""
         if self._manager is None:
             raise Unavailable("the server is starting")
         await self._manager.handle_request(scope, self._repairing(scope, receive), _without_echo(send))
@@ -107,7 +106,7 @@ class McpHttp:
         if DEADLINE in scope:
             scope[DEADLINE].reschedule(None)
         namespace = namespace_in(scope)
-        # The client is told to send its messages to the namespace under which it opened the stream.
+        # The client must send its messages to the stream's namespace.
         below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
         self._name_owner(below)
         async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):
@@ -120,7 +119,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """Tells the SDK whose stream it is: messages of others are answered as if there were no such stream."""
+        """The SDK hides the stream from other owners."""
         seen = self._scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=seen.tenant, subject=seen.actor, scopes=[]))
 
@@ -129,10 +128,7 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """`receive` of a body that comes in one piece, with what is no Unicode in it replaced: the SDK would refuse it.
-
-        It raises BadInput for a body of too many values.
-        """
+        """Return `receive` with a whole body and repaired Unicode, which the SDK would refuse. Raises BadInput."""
         most = self._settings.server.max_body_bytes
 
         async def receive_repaired() -> Message:
@@ -155,7 +151,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """The SDK answers a body that is no message of the protocol with what stands in it, part by part: it says that it is none instead."""
+    """The SDK echoes the parts of an invalid message: replace its answer."""
     held: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
@@ -179,13 +175,13 @@ def _without_echo(send: Send) -> Send:
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
-    """Which `Host` and `ChangeOrigin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
+    """Allowed hosts and origins, against DNS rebinding."""
     names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE
     hosts = [entry for name in names for entry in (name, f"{name}:*")]
-    # Whether a page is of our own origin, the port included, `HostMiddleware` says before; others are let in by name.
+    # `HostMiddleware` checks own origins with their ports before.
     origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
     origins += [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -1,4 +1,4 @@
-"""The way to MCP for the API, which most callers never take: the SDK, a second of work to import, is loaded for the first who does."""
+"""Load the MCP SDK (one second) for the first MCP call of the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class McpDoor:
-    """The routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
+    """Routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
 
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], *, host: str) -> None:
         self._settings = settings
@@ -34,9 +34,9 @@ class McpDoor:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answers calls with this runtime."""
+        """Answer calls with this runtime."""
         self._asked, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
-        # What the SDK opens must be closed by the task that opened it.
+        # The SDK must be closed by the task that opened it.
         task = asyncio.create_task(self._serve(runtime, self._opened, over))
         try:
             yield
@@ -67,7 +67,7 @@ class McpDoor:
         if opened is None:
             raise Unavailable("the server is starting")
         self._asked.set()
-        # Others wait for it, too, and it goes on when this one's deadline has passed.
+        # Others wait for it, too, beyond this request's deadline.
         http = await asyncio.shield(opened)
         await http.streamable(scope, receive, send)
 
@@ -76,6 +76,6 @@ def _load(settings: Settings) -> type[McpHttp]:
     from agent_memory.interfaces.mcp.http import McpHttp
     from agent_memory.interfaces.mcp.server import listed_tools
 
-    # A third of a second, which the event loop should not be held for.
+    # It takes 0.3 s: do not block the event loop.
     listed_tools(settings.mcp.tools)
     return McpHttp

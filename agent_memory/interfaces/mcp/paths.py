@@ -1,4 +1,4 @@
-"""The paths of MCP over HTTP, each also below a namespace."""
+"""MCP's HTTP paths, each also below a namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 def routes_of(method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> list[Route]:
-    """The paths of one endpoint, with and without a namespace, with and without a trailing slash."""
+    """Return an endpoint's paths, with and without namespace and trailing slash."""
     paths = (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/")
     return [Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False) for path in paths]
 
 
 class _Endpoint:
-    """An ASGI application behind a route, which the metrics know by its path's template."""
+    """An ASGI application with a path template for the metrics."""
 
     def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
         self.path_format = template
@@ -36,7 +36,7 @@ class _Endpoint:
 
 
 def namespace_in(scope: AsgiScope) -> str | None:
-    """The namespace in the request's path. Raises BadInput for what is none."""
+    """Return the namespace of the path. Raises BadInput for an invalid one."""
     name: str | None = scope["path_params"].get("namespace")
     if name is None:
         return None

@@ -1,7 +1,7 @@
-"""The tools' JSON schemas, in few words: a model reads all of them before its first turn.
+"""Brief JSON schemas of tools: a model reads all of them before its first turn.
 
-Arguments use only what every client understands: Gemini's function declarations know no references, no lists of types and no exclusive
-bounds, and strict-mode converters refuse objects with any further property.
+Only features that every client understands: Gemini knows no references, type lists and exclusive bounds; strict-mode
+converters refuse free properties.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ Schema = dict[str, Any]
 _ARGUMENT_WORDS = ("type", "enum", "format", "default", "minimum", "maximum", "description")
 _FORMATS = frozenset({"date-time"})
 _LARGEST_BOUND = 2**31
-"""Larger bounds only say how many bits a number has."""
-# Of a filter: synonyms and fixed fields are taken, but not worth a model's attention.
+"""Larger bounds only tell a number's bits."""
+# Synonyms and fixed fields of filters are accepted but not listed.
 _UNSAID = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
 _COMMON = frozenset({"eq", "any", "gte", "lt", "lte"})
 _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema of a tool's arguments: without references and without null, which the reader takes as not given.
+    """Return the JSON schema of arguments, without references and null (read as not given).
 
-    With `common`, list only these arguments and of filters the common operators; the reader takes the others all the same.
+    With `common`, list only these arguments and common filter operators; others are accepted.
     """
     schema = {key: value for key, value in model.model_json_schema().items() if key != "description"}
     if common:
@@ -35,19 +35,17 @@ def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema
 
 
 def output_schema(model: type[BaseModel]) -> Schema:
-    """Return the JSON schema of a tool's answer, without titles, class descriptions and defaults of null."""
+    """Return the JSON schema of an answer, without titles, class descriptions and null defaults."""
     return _answer(model.model_json_schema(mode="serialization"))
 
 
 class _Arguments:
-    """Makes the schemas of one tool's arguments, whose definitions it knows."""
-
     def __init__(self, definitions: Mapping[str, Schema], *, brief: bool) -> None:
         self._definitions = definitions
         self._brief = brief
 
     def of(self, schema: Mapping[str, Any], around: tuple[str, ...] = ()) -> Schema:
-        """One argument, what it holds included; `around` names the definitions that it stands in. Raises ValueError for a recursive one."""
+        """`around` names the enclosing definitions. Raises ValueError for a recursive one."""
         schema, around = self._resolved(schema, around)
         choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
         if len(choices) == 1:
@@ -67,19 +65,19 @@ class _Arguments:
         return short
 
     def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """The definition that a schema refers to, with what the schema says itself."""
+        """Resolve a reference; the schema's own keys win."""
         if "$ref" not in schema:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]
         if name in around:
             raise ValueError(f"an argument of a tool must not hold itself: {name}")
         own = {key: value for key, value in schema.items() if key != "$ref"}
-        # The description of a class is written for programmers.
+        # Class descriptions are for programmers.
         meant = {key: value for key, value in self._definitions[name].items() if key != "description"}
         return {**meant, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The fields of an object; of a filter the operators that are worth a model's attention."""
+        """Of filters, list only useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]
@@ -98,7 +96,6 @@ def _is_said(key: str, value: Any) -> bool:
 
 
 def _answer(schema: Schema) -> Schema:
-    """A schema of an answer, what it holds included."""
     has_fields = "properties" in schema
     short: Schema = {}
     for key, value in schema.items():

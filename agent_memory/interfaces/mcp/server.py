@@ -1,4 +1,4 @@
-"""The MCP server over the services: it lists the tools, reads a call's arguments, and makes an answer of every outcome."""
+"""The MCP server: list tools, read arguments, and answer every outcome."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ you mean with `user_id` and `namespace` whenever you know them. What comes out o
 that stands in it."""
 
 REPAIRED = "agent_memory.repaired"
-"""Where an ASGI scope holds the message that it brought, if that held lone surrogates (`RepairedJson`)."""
+"""Key in an ASGI scope: the repaired message, if it held lone surrogates (`RepairedJson`)."""
 IGNORED_FIELDS = "agent-memory/ignored-fields"
-"""Where the `_meta` of a result names the arguments that nobody knows."""
+"""Key in a result's `_meta`: unknown arguments."""
 LISTS_KEPT_MS = 3_600_000
-"""How long clients may keep the lists, which only another version or setting of the server changes."""
+"""How long clients may cache lists; only versions and settings change them."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
 Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
-"""Tells who sent a message: from the HTTP request that brought it, None over stdio. Raises AgentMemoryError for those who may not."""
+"""Return the sender of an HTTP request (None: stdio). Raises AgentMemoryError."""
 
 
 def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
-    """A server whose tools are the runtime's services, called for whom `who` tells anew for each call.
+    """Return a server whose tools run for the caller that `who` returns for each call.
 
-    `tools` are those that `MCP_TOOLS` chooses unless they are given.
+    `tools` defaults to the choice of `MCP_TOOLS`.
     """
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
     listed = listed_tools(choice) if tools is None else list_tools_of(tools)
@@ -116,7 +116,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        # There are none of these; clients that ask each server for all that it has get lists, as from the archived one.
+        # There are none; clients that list everything get empty lists, as from the archived server.
         on_list_prompts=_no_prompts,
         on_list_resources=_no_resources,
         on_list_resource_templates=_no_templates,
@@ -137,7 +137,7 @@ async def _no_templates(context: ServerRequestContext[Any], params: PaginatedReq
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Tells the audit trail of a call; when it came over HTTP, the request's own event says how it ended."""
+    """Over HTTP, the request's own event has the outcome."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope = caller.scope
     counts = audit.counts_of(structured)
@@ -146,7 +146,7 @@ def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: An
 
 
 def _arguments_of(request: Request | None, params: CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
-    """The arguments as they were sent, and a notice of what is replaced in their texts: an id with a lone surrogate is refused."""
+    """Return the arguments as sent, and a notice of replaced characters."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
         return params.arguments or {}, None
@@ -175,12 +175,12 @@ async def _call(
 
 @cache
 def listed_tools(choice: ToolChoice) -> list[ListedTool]:
-    """The tools of a set as clients see them; all but `all` leave out rare arguments and the schemas of answers."""
+    """Return a set's tools for clients; all but `all` leave out rare arguments and answers' schemas."""
     return list_tools_of(chosen_tools(choice), brief=choice != "all")
 
 
 def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
-    """Tools as clients see them; `brief` leaves out schemas of answers and rare arguments."""
+    """Return tools for clients; `brief` leaves out rare arguments and answers' schemas."""
     return [_listed(tool, brief=brief) for tool in tools.values()]
 
 
@@ -200,8 +200,8 @@ def _listed(tool: Tool, *, brief: bool) -> ListedTool:
 
 
 def _failure(status: int, text: str) -> CallToolResult:
-    """An error that the model reads: the status that REST would answer, and what is wrong."""
-    # A lone surrogate, which an answer could not carry, can only come from the caller's own words.
+    """Return an error for the model: REST's status, and the reason."""
+    # Lone surrogates come from the caller's own words.
     said = f"{status}: {text}".encode("utf-8", "replace").decode()
     return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
 
@@ -216,7 +216,7 @@ def _said(error: AgentMemoryError) -> str:
 
 
 def _unknown(error: UnknownFields) -> str:
-    """The arguments that are not known, a line for each, and what else does not fit."""
+    """Return one line for each unknown argument, and the other problems."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         said = tuple(line.partition(": ")[0] + ":" for line in lines)
@@ -225,7 +225,7 @@ def _unknown(error: UnknownFields) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """What does not fit, a line for each field; the input is not echoed."""
+    """Return one line for each wrong field, without the input."""
     lines: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"

@@ -1,4 +1,4 @@
-"""MCP over this process's stdin and stdout: one client, which started us."""
+"""MCP over stdin and stdout, for the one client that started us."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAITING_LINES = 16
 
 
 class StdioServer:
-    """Serves until the client closes our stdin, or `stop`. Raises StartupError without a credential where one is asked for."""
+    """Serve until the client closes stdin, or `stop`. Raises StartupError for a missing credential."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings = settings
@@ -39,16 +39,16 @@ class StdioServer:
         self._answers = asyncio.Event()
 
     async def run(self) -> None:
-        """Serves. stdout is the client's alone from here on; what else is written to it goes to stderr."""
+        """Serve. stdout belongs to the client; other output goes to stderr."""
         with self._serving:
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
                 self._answers.set()
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     async def who(self, request: Request | None) -> Caller:
-        """Who speaks over stdio: the owner of MCP_TOKEN, or anybody where nobody is asked. Raises as the gate does."""
+        """Return the owner of MCP_TOKEN, or everybody without authentication. Raises as the gate."""
         settings = self._settings
-        # Asked anew for each call, so that a key that is revoked ends here, too.
+        # Checked for each call: a revoked key ends here, too.
         caller = (
             await self._runtime[Authenticator].gate.admit(self._token.get_secret_value())
             if settings.auth.required and self._token
@@ -57,20 +57,19 @@ class StdioServer:
         return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:
-        """Returns once calls are answered."""
+        """Return once calls are answered."""
         await self._answers.wait()
 
     def drain(self) -> bool:
-        """Its only client is not sent elsewhere."""
+        """Do nothing: the only client cannot go elsewhere."""
         return False
 
     def stop(self) -> None:
-        """Lets `run` return."""
         self._serving.cancel()
 
 
 class _Lines:
-    """The lines of stdin. A read from a pipe cannot be interrupted: the thread that waits in it is left behind when nobody wants more."""
+    """Lines of stdin. A blocking read cannot be interrupted: its thread is abandoned."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -82,7 +81,7 @@ class _Lines:
             yield line
 
     def _read(self) -> None:
-        # Not sys.stdin, whose lock the interpreter wants when it ends.
+        # Not sys.stdin: the interpreter needs its lock at exit.
         with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed, nobody reads on
             for line in stdin:
                 repaired = repair_json(line)

@@ -1,4 +1,4 @@
-"""The tools of the archived server, and all tools: what each asks of the services that REST asks, and what it tells a model."""
+"""The tools of the archived server, and the list of all tools."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class StoredSession(WorkingMemoryResponse):
 
 
 ARCHIVED = ToolSet()
-"""The tools of the archived server, and `forget_memory`."""
+"""Tools of the archived server, and `forget_memory`."""
 
 
 @ARCHIVED.tool(takes.NoArguments, CurrentDatetime, offered="core")
@@ -150,7 +150,7 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
     prompt = await services[RecallService].prompt(
         caller.scope, read_values(MemoryPromptRequest, values), optimize_query=arguments.optimize_query
     )
-    # The archived server's tool names the blocks' `_meta` as Python does, `meta`, unlike its REST API.
+    # The archived server's tool writes `meta`, its REST API `_meta`.
     messages = [message.model_dump(mode="json", by_alias=False) for message in prompt.messages]
     rest = {name: getattr(prompt, name) for name in MemoryPrompt.model_fields if name != "messages"}
     return MemoryPrompt.model_construct(messages=messages, **rest)
@@ -256,7 +256,7 @@ async def compact_long_term_memories(services: Services, caller: Caller, argumen
 def _search(
     caller: Caller, arguments: takes.SearchMemories | takes.PromptArguments, text: str | None, *, but: frozenset[str] = frozenset()
 ) -> SearchRequest:
-    """The search that arguments ask for, within the caller's namespace and user unless they say otherwise."""
+    """Return the search, within the caller's namespace and user by default."""
     fields = SearchRequest.model_fields.keys() - but
     values: dict[str, Any] = {name: getattr(arguments, name) for name in arguments.model_fields_set & fields}
     values["text"] = text
@@ -268,19 +268,19 @@ def _search(
 
 
 def _equal(wanted: Namespace | UserId | None, otherwise: str | None) -> str | None:
-    """The one namespace or user that a filter asks for; None when it asks for several."""
+    """Return the one value of a filter, None for several."""
     return otherwise if wanted is None else wanted.eq
 
 
 def _only(value: str | None, wanted: BaseModel, field: str) -> str:
-    """The value of a filter that may be nothing but `eq`. Raises Refused."""
+    """Return the value of a filter with `eq` only. Raises UnsupportedRequest."""
     if value is None or wanted.model_fields_set - {"eq", "field"}:
         raise UnsupportedRequest('name one session, as {"eq": "its id"}', field=field)
     return value
 
 
 def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
-    """All tools by name: those of the archived server first, then those of features. Raises ValueError for two of one name."""
+    """Return all tools by name, the archived server's first. Raises ValueError for a duplicate name."""
     tools: dict[str, Tool] = {}
     for tool in chain(ARCHIVED, *(import_name(name) for feature in features for name in feature.tools)):
         if tool.name in tools:
@@ -290,10 +290,9 @@ def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
 
 
 TOOLS = assemble_tools(FEATURES)
-"""The tools of this server."""
 
 
 def chosen_tools(choice: ToolChoice) -> dict[str, Tool]:
-    """The tools of a set by name."""
+    """Return the tools of a set by name."""
     sets = CHOICES[: CHOICES.index(choice) + 1]
     return {name: tool for name, tool in TOOLS.items() if tool.offered in sets}

@@ -1,4 +1,4 @@
-"""The `Idempotency-Key` header, honoured on every POST."""
+"""The `Idempotency-Key` header, honored on every POST."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT_HEADERS = (b"content-type", b"etag", b"x-operation-id")
 
 
 def key_of(scope: AsgiScope) -> str | None:
-    """The request's key, if it is a POST with one."""
+    """Return the key of a POST, None without one."""
     if scope["method"] != "POST":
         return None
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == HEADER), None)
@@ -31,9 +31,9 @@ def key_of(scope: AsgiScope) -> str | None:
 async def answered_once(
     services: Services, scope: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]], *, keeps: bool
 ) -> Response:
-    """The first answer to this request, kept or new. Only what succeeded is kept: a refused request may be corrected under its key.
+    """Return the stored or new answer to this request. Only successful answers are stored.
 
-    Without `keeps` it is only kept that the key stands for this request, and the same request is answered anew.
+    Without `keeps` only the key's request is stored, and a repeated request is answered anew.
     """
     service = services[IdempotencyService]
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)

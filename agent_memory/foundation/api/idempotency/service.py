@@ -1,4 +1,4 @@
-"""POSTs under an Idempotency-Key: the same request again gets the first answer and changes nothing."""
+"""POSTs under an Idempotency-Key: a repeated request gets the first answer and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 
 MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
-"""For so long a key stays taken when the process that carries out its request dies."""
+"""A key stays locked this long after the process that runs its request dies."""
 _RENEWALS = 3
 
 
 class IdempotencyService:
-    """Keys and the answers that were given under them, for a day, within a tenant."""
+    """Store answers under their keys for a day, within a tenant."""
 
     def __init__(self, store: IdempotencyStore, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._store = store
@@ -30,9 +30,9 @@ class IdempotencyService:
         self._lease_ms = round(lease_seconds * 1000)
 
     async def claim_key(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
-        """The answer that was given before, or the key while there is none: `hold_key`, and `keep_answer` or `free_key`, must follow then.
+        """Return the stored answer, or claim the key: then call `hold_key`, and `keep_answer` or `free_key`.
 
-        Raises BadInput for a key that does not fit or that stood for another request, RequestUnderWay while the first is under way.
+        Raises BadInput for a malformed key or one of another request, RequestUnderWay while the first request runs.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -47,7 +47,7 @@ class IdempotencyService:
 
     @asynccontextmanager
     async def hold_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
-        """Keeps the key while its request is carried out: the lease is renewed as long as this process lives."""
+        """Renew the key's lease while its request runs."""
 
         async def renew() -> None:
             while True:
@@ -64,16 +64,15 @@ class IdempotencyService:
             renewing.cancel()
 
     async def keep_answer(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
-        """Keeps the answer."""
         await self._store.store_answer(scope, key, request, answer)
 
     async def free_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
-        """Frees the key: the request was refused or failed, and may be tried again."""
+        """Free the key after its request was refused or failed, so that it can be retried."""
         await self._store.release_key(scope, key, claimed)
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """What makes two requests the same."""
+    """Return a digest that is equal for equal requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

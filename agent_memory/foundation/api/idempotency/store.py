@@ -1,4 +1,4 @@
-"""Answers that were given under an Idempotency-Key, so that the same request again gets the same answer and changes nothing."""
+"""Redis storage of answers under an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# How long an answer is kept.
 KEPT_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer as it was given: HTTP status, body, and headers as "name: value" lines."""
+    """An answer: HTTP status, body, and headers as "name: value" lines."""
 
     status: int
     body: bytes
@@ -28,7 +27,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedKey:
-    """A key that is this request's; the ids that it makes follow from the seed. `holder` is what it holds its lease by."""
+    """A key that this request claimed. Ids that the request makes follow from `seed`; `holder` owns the lease."""
 
     seed: str
     holder: str
@@ -36,14 +35,12 @@ class ClaimedKey:
 
 @dataclass(frozen=True, slots=True)
 class HeldKey:
-    """A key whose first request is under way: its lease ends in `lease_ms`, unless it is renewed."""
+    """A key whose first request is running. Its lease ends in `lease_ms` unless renewed."""
 
     lease_ms: int
 
 
 class IdempotencyStore:
-    """Answers by key, within a tenant."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -53,13 +50,12 @@ class IdempotencyStore:
         self._free = Script(client, "api/idempotency_free")
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Callers who reach different things never share an answer: the same request may mean something else to them."""
+        """Callers of different reach never share an answer: the same request can mean something else to them."""
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
     async def claim_or_read(self, scope: Scope, key: str, request: str, lease_ms: int) -> StoredAnswer | ClaimedKey | HeldKey | None:
-        """Takes a key for a request (its digest), or says what it stands for: the kept answer, a request that is under way, or
-        None when it stands for another request."""
+        """Claim a key for a request's digest, or return its state. None: the key belongs to another request."""
         holder = str(ULID())
         name = self._name(scope, key)
         reply = await self._claim(
@@ -76,11 +72,9 @@ class IdempotencyStore:
                 return None
 
     async def renew_lease(self, scope: Scope, key: str, claimed: ClaimedKey, lease_ms: int) -> None:
-        """Lets the lease of a key run from now."""
         await self._renew(answer=self._name(scope, key), holder=claimed.holder, lease_ms=lease_ms)
 
     async def store_answer(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
-        """Keeps the answer for a day."""
         await self._keep(
             answer=self._name(scope, key),
             request=request,
@@ -91,6 +85,6 @@ class IdempotencyStore:
         )
 
     async def release_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
-        """Gives a key back whose request changed nothing; it does nothing where another request holds it by now."""
+        """Release a key whose request changed nothing; ignore a key that another request holds by now."""
         with redis_errors():
             await self._free(answer=self._name(scope, key), holder=claimed.holder)

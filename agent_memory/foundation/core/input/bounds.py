@@ -1,4 +1,4 @@
-"""How much structure a request may have, checked before its validation goes through all of it."""
+"""Limit the structure of a request before its validation."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""8 MB of text are read in 20 ms, 8 MB of `{},{},…` took seconds in each of parser, validation, counting of tokens and writing."""
+"""8 MB of text take 20 ms; 8 MB of `{},{},…` take seconds in each of parsing, validation and writing."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
 
 def check_values(*parts: bytes, field: str = "body") -> None:
-    """Refuse JSON of more than MAX_JSON_VALUES values in all its parts, unparsed. Raises BadInput."""
+    """Raise BadInput for unparsed JSON of more than MAX_JSON_VALUES values in all parts."""
     most = MAX_JSON_VALUES
     if sum(map(len, parts)) > most and sum(map(_count_signs, parts)) > most and sum(map(_count_values, parts)) > most:
         raise BadInput(f"must hold at most {most} values (lists, objects and what they hold): send several requests", field=field)
 
 
 def check_texts(value: Any, field: str) -> None:
-    """As `check_values`, for the texts in parsed JSON that may be JSON themselves."""
+    """As `check_values`, for texts in parsed JSON that hold JSON themselves."""
     texts: list[bytes] = []
     left = [value]
     while left:
@@ -34,27 +34,26 @@ def check_texts(value: Any, field: str) -> None:
 
 
 def looks_like_json(text: str) -> bool:
-    """True if a text begins as a list or an object does."""
+    """True if the text begins like a list or an object."""
     return text.lstrip()[:1] in ("{", "[")
 
 
 def _count_signs(body: bytes) -> int:
-    """At least as many as there are values: each but the first of a list or an object stands behind a comma."""
+    """Return an upper bound of the values: each but the first follows a comma or an opening bracket."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _count_values(body: bytes) -> int:
-    """As `_count_signs`, without the signs inside texts."""
     outside = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A value has at most two texts, its key and itself. Splitting at more quotes takes long.
+    # A value has at most two texts, its key and itself. Splitting at more quotes is slow.
     quotes = outside.count(b'"')
     return quotes if quotes > 4 * MAX_JSON_VALUES else _count_signs(b"".join(outside.split(b'"')[::2]))
 
 
 def check_lists(value: Any, root: str) -> None:
-    """Refuse a list of more than MAX_LIST_ITEMS in parsed JSON, except in the caller's own. `root` names a value that is itself the list.
+    """Raise BadInput for a list of more than MAX_LIST_ITEMS in parsed JSON, except in free JSON such as metadata.
 
-    Validation would go through all wrong items before it reported the first one. Raises BadInput.
+    Validation would visit all wrong items before it reports the first one. `root` names `value` itself.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

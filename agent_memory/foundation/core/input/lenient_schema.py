@@ -1,5 +1,6 @@
-"""Reads arguments as language models send them: null for what they leave out, a text where one item or one object of a text is meant,
-and objects and lists as JSON in a text. Strict-mode converters and many clients make models do so."""
+"""Read arguments as language models send them: null for a missing field, one item for a list, one text for an object,
+and objects and lists as JSON texts.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.bounds import check_lists, looks_like_json
 
 _AROUND = frozenset({"default", "nullable", "function-before", "function-after", "function-wrap"})
-"""Kinds of schemas that stand around the schema of the value itself."""
+"""Kinds of schemas that wrap the schema of the value itself."""
 
 _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """A copy of `schema` that reads fields and items of lists leniently, at any depth. Unions and free JSON are read as they are."""
+    """Return a copy of `schema` that reads fields and list items leniently, at any depth, except unions and free JSON."""
     return _Copy(schema).copy(schema)
 
 
 def parse_json_text(value: Any) -> Any:
-    """Return the object or list that a text holds as JSON; return anything else as it is.
+    """Return the object or list that a text holds as JSON; return anything else unchanged.
 
     Raises PydanticCustomError for lists that are too long.
     """
@@ -42,8 +43,6 @@ def parse_json_text(value: Any) -> Any:
 
 
 class _Copy:
-    """One copy of a schema, with the definitions that its references name."""
-
     def __init__(self, schema: Any) -> None:
         definitions = schema["definitions"] if schema["type"] == "definitions" else ()
         self._definitions = {definition["ref"]: definition for definition in definitions}
@@ -67,7 +66,6 @@ class _Copy:
         return copy
 
     def _field(self, schema: Any) -> Any:
-        """The schema of a field or an item, which also reads what stands for its value."""
         if schema["type"] == "default":
             return {**schema, "schema": self._field(schema["schema"])}
         value = self._value(schema)
@@ -82,13 +80,12 @@ class _Copy:
                 return schema
 
     def _value(self, schema: Any) -> Any:
-        """The schema of the value itself."""
         while schema["type"] in _AROUND or schema["type"] == "definition-ref":
             schema = self._definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Leave out the optional fields of a model that are null, or objects of nothing but null."""
+        """Leave out optional fields that are null, or objects of nothing but null."""
         schema = model["cls"].model_json_schema()
         optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
@@ -113,7 +110,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null and for an object of nothing but null; an empty object says something else."""
+    """True for null and for an object of nothing but null, but not for an empty object."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

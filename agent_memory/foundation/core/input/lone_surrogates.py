@@ -1,6 +1,6 @@
-"""JSON with lone surrogates, which UTF-8 and so Redis cannot carry: half an emoji that a program cut in two, say.
+"""Repair JSON with lone surrogates (half an emoji), which UTF-8 and Redis cannot store.
 
-Text takes U+FFFD in their place, and the answer says so; an id is refused, since two ids must not become one.
+Text gets U+FFFD and the answer a notice. An id is refused: two ids must not become one.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, cast
 from agent_memory_client.models._types import REPLACEMENT
 
 _MAX_REPAIRED_BYTES = 4 * 1024 * 1024
-"""Larger bodies are refused: reading one three times takes too long."""
+"""Larger bodies are refused: repairing reads them three times."""
 _NAMED_DEPTH = 6
 _LONE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """A body as it was meant: the value as it was sent, JSON of it with U+FFFD in place of each lone surrogate, and a notice of that."""
+    """The value as sent, JSON of it with U+FFFD for each lone surrogate, and a notice for the caller."""
 
     sent: Any
     body: bytes
@@ -28,11 +28,11 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """The body if nothing but lone surrogates keeps it from being JSON in UTF-8, else None."""
+    """Return the repaired body if only lone surrogates make it invalid, else None."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:
-        # Python's parser lets lone surrogates through.
+        # Python's parser accepts lone surrogates.
         sent = json.loads(body)
         text = json.dumps(sent, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -45,7 +45,6 @@ def repair_json(body: bytes) -> RepairedJson | None:
 
 
 def _first_field(value: Any) -> str:
-    """The path of the first field whose value holds a lone surrogate."""
     path: list[str] = []
     while len(path) < _NAMED_DEPTH:
         members: Iterable[tuple[Any, Any]] = ()

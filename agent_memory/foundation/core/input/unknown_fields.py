@@ -1,6 +1,6 @@
-"""Fields that nobody knows: a request that has one is read all the same, except where it nearly names whose data is meant.
+"""Ignore unknown fields of a request, but refuse those that nearly name a scope field.
 
-A `user_id` that is misspelled and ignored would open everybody's memories. Requests whose fields are all known cost nothing here.
+An ignored typo of `user_id` would open everybody's memories. Requests without unknown fields cost nothing here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator, core_schema
 
 SCOPE_FIELDS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
-"""What says whose data is meant."""
 NARROWING = SCOPE_FIELDS | {
     *("session", "topics", "entities", "created_at", "last_accessed", "event_date", "memory_type", "extraction_strategy"),
     *("metadata", "slot", "category", "source_class", "filter", "min_trust", "min_relevance"),
 }
-"""What narrows which data is meant, one way or another."""
+"""Fields that narrow a search or a deletion."""
 SENT_BACK = frozenset({"session_id"})
-"""What clients put into the body of a session beside the path, as the contract knows it: ignored and not spoken of."""
+"""Fields that clients repeat in a session's body beside the path: ignored silently."""
 
 MOST_NAMED = 1000
 _MOST_SHOWN = 20
@@ -29,21 +28,20 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """A field that is not known, by its path, and the known one that it nearly is."""
+    """An unknown field by its path, and the known field that it resembles."""
 
     path: Sequence[str | int]
     meant: str | None = None
 
     @property
     def why(self) -> str:
-        """What is wrong with it, and the fix."""
         if self.meant is None:
             return "is no field here (STRICT_FIELDS): remove it, or look for its right name"
         return f"is no field here, it would be ignored: say {self.meant}"
 
 
 class UnknownFields(Exception):
-    """A request is refused for fields that are not known; `error` says what else does not fit."""
+    """Unknown fields refuse the request; `error` holds its other validation errors."""
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -52,10 +50,9 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Reads values of a type. A value whose fields are all known is validated once; others twice more, to say which are not."""
+    """Validate values of a type: once without unknown fields, else two more times to name them."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
-        """`change` makes another schema of the type's own."""
         self._hint = hint
         self._change = change
 
@@ -84,7 +81,7 @@ class FieldCheck:
 
     @cached_property
     def scope_fields(self) -> Collection[str]:
-        """The names of whose data is meant that a value may hold somewhere."""
+        """The scope fields that a value may hold at any depth."""
         found: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:
@@ -94,7 +91,7 @@ class FieldCheck:
         return found
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """The value, and the fields that were ignored in it. Raises ValidationError, and UnknownFields for those that are refused."""
+        """Return the value and its ignored fields. Raises ValidationError, and UnknownFields for refused fields."""
         try:
             return validate(self._strict), ()
         except ValidationError as error:
@@ -131,7 +128,6 @@ def _errors(error: ValidationError) -> Sequence[Any]:
 
 
 def _changed(node: Any, change: Callable[[dict[str, Any]], None]) -> Any:
-    """A copy of a schema whose models are changed."""
     if isinstance(node, (list, tuple)):
         parts = [_changed(part, change) for part in cast("Sequence[Any]", node)]
         return tuple(parts) if isinstance(node, tuple) else parts
@@ -144,7 +140,6 @@ def _changed(node: Any, change: Callable[[dict[str, Any]], None]) -> Any:
 
 
 def _fields_of(model: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema of a model's fields, below the functions that are around it."""
     inner = model["schema"]
     while isinstance(inner, dict) and inner.get("type") != "model-fields":
         inner = cast("dict[str, Any]", inner).get("schema")
@@ -156,7 +151,7 @@ def _behaviour(model: dict[str, Any]) -> str:
 
 
 def _forbidding(model: dict[str, Any]) -> None:
-    """Unknown fields, which are ignored, are refused; those that clients are known to send are read as anything."""
+    """Refuse unknown fields, except those that clients repeat."""
     if _behaviour(model) != "ignore" or (fields := _fields_of(model)) is None:
         return
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "forbid"}
@@ -166,7 +161,6 @@ def _forbidding(model: dict[str, Any]) -> None:
 
 
 def _naming(model: dict[str, Any], models: set[str]) -> None:
-    """Unknown fields are errors that say which known one they nearly are."""
     models.add(model["cls"].__name__)
     if _behaviour(model) == "allow" or (fields := _fields_of(model)) is None:
         return
@@ -183,7 +177,7 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The known name of whose data is meant, or which, that an unknown one nearly is: without case, `_` and `_id`, or by two letters."""
+    """Return the known field that a name resembles: without case, `_`, plural and `_id`, or within two letters."""
     if len(name) > 2 * _LONGEST:
         return None
     return _nearest(name, frozenset(names))
@@ -198,7 +192,7 @@ def _nearest(name: str, names: frozenset[str]) -> str | None:
             return candidate
     written = name.lower()
     for candidate in candidates:
-        # Another letter of a short word makes another word.
+        # In a short word another letter makes another word.
         near = len(candidate) >= 6 and abs(len(written) - len(candidate)) <= 2
         if written == f"{candidate}s" or (near and _distance(written, candidate) <= 2):
             return candidate
@@ -206,7 +200,6 @@ def _nearest(name: str, names: frozenset[str]) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """A name without case, separators and a last `id`, as of one thing."""
     letters = name.lower().replace("-", "_")
     letters = letters.removesuffix("s") if letters.endswith(("_ids", "ids")) else letters
     return _singular((letters.removesuffix("_id") if letters.endswith("_id") else _without_id(name, letters)).replace("_", ""))
@@ -217,13 +210,11 @@ def _singular(word: str) -> str:
 
 
 def _without_id(name: str, letters: str) -> str:
-    """As `userId` and `userid` spell it."""
     words = {field.removesuffix("_id") for field in SCOPE_FIELDS if field.endswith("_id")}
     return letters[:-2] if letters.endswith("id") and letters[:-2].rstrip("_") in words else letters
 
 
 def _distance(word: str, other: str) -> int:
-    """How many letters must be put in, taken out or replaced."""
     row = list(range(len(other) + 1))
     for row_number, letter in enumerate(word, start=1):
         before, row[0] = row[0], row_number
@@ -233,15 +224,15 @@ def _distance(word: str, other: str) -> int:
 
 
 def narrows(field: Unknown) -> bool:
-    """Whether a field that is not known says, or nearly says, whose data is meant."""
+    """True if an unknown field is, or resembles, a scope field."""
     name = field.path[-1]
     return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
 
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Those of some unknown fields that name whose data is meant where that means nothing, though it does elsewhere in the request.
+    """Return the unknown fields that resemble a scope field which is valid elsewhere in the request.
 
-    `places` says where a name is to be said, None for nowhere.
+    `places` returns where a name belongs, None for nowhere.
     """
     found: list[Unknown] = []
     for field in fields:
@@ -254,12 +245,12 @@ def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) ->
 
 
 def narrowing_nothing(field: Unknown) -> Unknown:
-    """Such a field, where something is deleted."""
+    """Return the field with the message for a deletion."""
     return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
 
 
 def shown(fields: Iterable[Unknown]) -> str:
-    """The names of ignored fields, each once and without the places in lists, as plain ASCII."""
+    """Return the names of ignored fields as plain ASCII, each once and without list positions."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

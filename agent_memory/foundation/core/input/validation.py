@@ -1,4 +1,4 @@
-"""Values from outside as models, with errors that name the field."""
+"""Validate outside values as models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
-    """The values as a model. Raises BadInput that names the field and repeats nothing of it."""
+    """Return the values as a model. Raises BadInput that names the field and never echoes it."""
     try:
         return model.model_validate(values, context=ANSWER)
     except ValidationError as error:

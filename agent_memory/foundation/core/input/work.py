@@ -1,4 +1,4 @@
-"""How much work parts of a request are, in characters of text: much of it is done in a thread (pure)."""
+"""Estimate the work of a request in characters of text: large work runs in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Count the texts and the values of JSON, until it is enough for a thread."""
+    """Count the texts and values of JSON, up to the limit for a thread."""
     work, left = 0, [value] if value else []
     while left and work <= _ENOUGH:
         node = left.pop()
@@ -23,10 +23,8 @@ def json_work(value: Any) -> int:
 
 
 def messages_work(messages: Iterable[MemoryMessage]) -> int:
-    """Count texts and all that stands beside them."""
     return sum([_EACH + len(each.content) + json_work(each.content_parts) + json_work(each.own_fields) for each in messages])
 
 
 def memories_work(records: Iterable[MemoryRecord]) -> int:
-    """Count texts and metadata."""
     return sum([_EACH + len(record.text) + json_work(record.metadata) for record in records])

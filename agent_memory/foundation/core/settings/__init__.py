@@ -1,4 +1,4 @@
-"""Every setting, its environment variable and its default. Only composition roots build a `Settings`; the rest receive it."""
+"""All settings, their environment variables and defaults. Only composition roots build a `Settings`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ __all__ = [
 
 
 class Settings(BaseModel):
-    """All settings of a process, frozen."""
-
     model_config = ConfigDict(frozen=True)
 
     server: ServerSettings
@@ -87,7 +85,7 @@ GROUPS: dict[str, type[Group]] = {
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """Every environment variable that is read: name -> (group, field)."""
+    """Return every environment variable as name -> (group, field)."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
@@ -97,9 +95,9 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Reads the environment and `.env`; `overrides` are named like the variables and win (None counts as not given).
+    """Read the environment and `.env`. `overrides` are named like the variables and win unless None.
 
-    Raises StartupError with one line that names the variable when a value does not fit, and for an unknown override.
+    Raises StartupError that names the variable of a wrong value, or an unknown override.
     """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
@@ -112,7 +110,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings.model_validate({group: model(**values[group]) for group, model in GROUPS.items()})
     except SettingsError as error:
-        # Its message names the field in quotation marks; the field's own name says less than the variable's.
+        # Its message names the field; name its variable instead.
         named = [name for name, (_, field) in fields_by_variable.items() if f'"{field}"' in str(error)]
         raise StartupError(f"setting {named[0] if named else '?'}: must be JSON") from error
     except ValidationError as error:

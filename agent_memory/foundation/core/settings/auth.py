@@ -1,4 +1,4 @@
-"""Who may ask."""
+"""Authentication."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ _EVERYBODY = "*"
 
 
 class AuthSettings(Group):
-    """Who may ask."""
-
     auth_mode: Literal["disabled", "token", "oauth2"] = setting(
         "disabled",
         "AUTH_MODE",
@@ -63,26 +61,24 @@ class AuthSettings(Group):
 
     @property
     def mode(self) -> Literal["disabled", "token", "oauth2"]:
-        """How callers are told apart, with the archived server's two other settings for it: `DISABLE_AUTH=true` beats everything."""
+        """The kind of credentials; the archived server's `DISABLE_AUTH=true` beats everything."""
         if self.disable_auth:
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
 
     @property
     def required(self) -> bool:
-        """Whether a request needs credentials."""
         return self.mode != "disabled"
 
     def claim(self, use: ClaimUse) -> str | None:
-        """The claim that says this of a caller; None when none does."""
+        """Return the JWT claim with this value, None if none is named."""
         return self.oauth2_claims.get(use)
 
     @property
     def roles(self) -> dict[str, RoleName]:
-        """What each word of the claim of roles means."""
         return {word: role for word, role in self.oauth2_roles.items() if word != _EVERYBODY}
 
     @property
     def default_role(self) -> RoleName:
-        """The role of everybody while no claim names roles."""
+        """The role while no claim names roles."""
         return self.oauth2_roles.get(_EVERYBODY, "write")

@@ -8,8 +8,6 @@ _API = r"\s*(mem0|supermemory)(:[^,]{1,256})?\s*"
 
 
 class CompatSettings(Group):
-    """The APIs of other products that are served beside ours."""
-
     apis: str = setting(
         "",
         "COMPAT_APIS",
@@ -20,11 +18,10 @@ class CompatSettings(Group):
 
     @property
     def names(self) -> frozenset[str]:
-        """The products whose APIs are served."""
         return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
-        """The namespace in which what a product's API keeps lives."""
+        """Return the namespace that holds the data of a product's API."""
         return self._namespaces[product]
 
     @property

@@ -1,4 +1,4 @@
-"""What a tenant may ask for and keep."""
+"""Limits of a tenant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class TenantLimits(BaseModel):
-    """What one tenant may have, where it differs from all others."""
+    """The limits of one tenant; None: as for all tenants."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -19,7 +19,7 @@ class TenantLimits(BaseModel):
 
 
 class LimitSettings(Group):
-    """What a tenant may ask for and keep (0: as much as it likes), and how large one thing may be."""
+    """Limits of a tenant (0: none), and the largest sizes."""
 
     requests_per_minute: int = setting(
         0,
@@ -55,12 +55,11 @@ class LimitSettings(Group):
     json_depth: int = internal(32, "MAX_JSON_DEPTH", ge=1, le=32)
 
     def for_tenant(self, tenant: str) -> TenantLimits:
-        """What this tenant may have."""
         own = self.tenants.get(tenant, TenantLimits())
         own_limits = {name: value for name in TenantLimits.model_fields if (value := getattr(own, name)) is not None}
         everybody = {name: getattr(self, name) for name in TenantLimits.model_fields}
         return TenantLimits(**(everybody | own_limits))
 
     def limits_any(self, name: str) -> bool:
-        """Whether any tenant has a limit of this name."""
+        """True if any tenant has a limit of this name."""
         return bool(getattr(self, name) or any(getattr(own, name) for own in self.tenants.values()))

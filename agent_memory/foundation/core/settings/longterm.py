@@ -1,4 +1,4 @@
-"""Long-term memory: what is promoted, forgotten and merged."""
+"""Long-term memory: promotion, forgetting and compaction."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class LongTermSettings(Group):
-    """Long-term memory: what is promoted and how it is indexed.
+    """Long-term memory: promotion and indexing.
 
-    `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
-    conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
-    `forgotten_kept_days`: so long what was forgotten can be brought back.
+    `neighbours_after_seconds`: messages around a new one are indexed again with its words that much later, so that each
+    message is indexed twice instead of once for each neighbor.
+    `forgotten_kept_days`: forgotten memories can be restored that long.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -62,7 +62,7 @@ class LongTermSettings(Group):
 
 
 class ForgettingSettings(Group):
-    """What workers forget by themselves: nothing, unless it is switched on and at least one bound is given."""
+    """Automatic forgetting: off unless enabled and bounded."""
 
     enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="whether workers forget memories by themselves, by the bounds below")
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
@@ -76,7 +76,7 @@ class ForgettingSettings(Group):
 
 
 class CompactionSettings(Group):
-    """How repeats are merged. `COMPACTION_EVERY_MINUTES=0` leaves it to requests."""
+    """Merging of repeats; `COMPACTION_EVERY_MINUTES=0` leaves it to requests."""
 
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")

@@ -1,4 +1,4 @@
-"""The MCP face."""
+"""The MCP interface."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from agent_memory.foundation.core.settings.base import Group, archived, setting
 
 
 class McpSettings(Group):
-    """The MCP face."""
-
     host: str = archived("127.0.0.1", "MCP_HOST")
     port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
     on_api: bool = setting(True, "MCP_ON_API", meaning="whether the API offers MCP as well, at `/mcp`")

@@ -1,4 +1,4 @@
-"""Which models are called."""
+"""Models and their servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class ModelSettings(Group):
-    """Which models are called. `auto` means: an OpenAI-compatible server when a key or a base URL is given, else local."""
+    """`auto`: an OpenAI-compatible server if a key or base URL is set, else local."""
 
     provider: Literal["auto", "openai", "local"] = setting(
         "auto",
@@ -58,18 +58,18 @@ class ModelSettings(Group):
 
     @property
     def use_openai_chat(self) -> bool:
-        """Whether summaries and facts come from an OpenAI-compatible server."""
+        """True if summaries and facts come from an OpenAI-compatible server."""
         return self.provider == "openai" or (self.provider == "auto" and self._has_server)
 
     @property
     def use_openai_embeddings(self) -> bool:
-        """Whether embeddings come from an OpenAI-compatible server."""
+        """True if embeddings come from an OpenAI-compatible server."""
         own = self.embedding_base_url is not None or self.embedding_api_key is not None
         return self.embedding_provider == "openai" or (self.embedding_provider == "auto" and (own or self.use_openai_chat))
 
     @property
     def embeds_latin_only(self) -> bool:
-        """True if embeddings come from all-MiniLM-L6-v2, which has learned English."""
+        """True if embeddings come from all-MiniLM-L6-v2, which was trained on English."""
         return not self.use_openai_embeddings and self.local_model == "all-MiniLM-L6-v2"
 
     @property

@@ -1,4 +1,4 @@
-"""Where the data is kept."""
+"""The store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
-    """Where the data is kept. Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`.
+    """Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`.
 
-    `buckets`: into how many parts the tenants are divided, each with indexes and an outbox of its own; fixed when a store is made.
+    `buckets`: parts of the tenants, each with its own indexes and outbox; fixed when a store is made.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it `serve` runs its own")

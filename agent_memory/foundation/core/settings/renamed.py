@@ -1,4 +1,4 @@
-"""Variables that are set but not read: those that the archived server knew and we do not, with what does their work, and likely typos."""
+"""Find set variables that nobody reads: the archived server's retired ones, and likely typos."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ RETIRED: Mapping[str, str] = {
     "AUTH0_CLIENT_ID": "it was never read: OAUTH2_ISSUER_URL and OAUTH2_AUDIENCE say whose tokens are accepted",
     "AUTH0_CLIENT_SECRET": "it was never read: OAUTH2_ISSUER_URL and OAUTH2_AUDIENCE say whose tokens are accepted",
 }
-"""The archived server's variables that we do not read, each with the reason or what does its work."""
 
-# Other programs read these, too: that they are set says nothing about us.
+# Other programs read these, too.
 _COMMON = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _NEVER_READ = "REDIS_MEMORY_"
 _NEAR, _NEAR_IN_OUR_FILE = 0.88, 0.8
@@ -58,7 +57,7 @@ _SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class UnreadVariable:
-    """A variable that is set and not read, and what to do about it. `common`: it may well be there for another program."""
+    """A set but unread variable. `common`: other programs may need it."""
 
     name: str
     advice: str
@@ -66,13 +65,13 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """What of the environment and of `.env` looks as if it were meant for us and is not read, by name. Blank values count as absent."""
+    """Return unread variables of the environment and `.env` that look like ours. Blank values count as absent."""
     ours = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
     return unread([name for name, value in os.environ.items() if value], [name for name, value in ours.items() if value])
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """As `unread_variables`, of these names; a file of ours gets suggestions sooner than an environment that many programs share."""
+    """As `unread_variables`, for names; our own file gets suggestions sooner than a shared environment."""
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}
     for names, near in ((file, _NEAR_IN_OUR_FILE), (environment, _NEAR)):

@@ -1,4 +1,4 @@
-"""Searching, and what a prompt may spend."""
+"""Searches and prompts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class SearchSettings(Group):
-    """Searching: what is near enough to be an answer, and what a prompt may spend."""
-
     min_similarity: float = internal(0.2, "SEARCH_MIN_SIMILARITY", ge=-1.0, le=1.0)
     settle_seconds: ClassVar[float] = 2.0
     optimize_seconds: float = internal(2.0, "QUERY_OPTIMIZATION_SECONDS", gt=0)

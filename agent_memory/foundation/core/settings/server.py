@@ -1,4 +1,4 @@
-"""The HTTP face."""
+"""The HTTP interface."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class ServerSettings(Group):
-    """The HTTP face."""
-
     host: str = setting("127.0.0.1", "HOST", meaning="address to listen on")
     port: int = setting(8000, "PORT", meaning="port to listen on; 0 takes a free one", ge=0, le=65535)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("INFO", "LOG_LEVEL", meaning="what is logged, to stderr")

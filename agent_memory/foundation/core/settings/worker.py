@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
-    """Background work. `niceness`: by how much a worker process of its own gives way to the API and to Redis on the same machine."""
+    """`niceness`: how much a separate worker process yields to the API and Redis on its machine."""
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     concurrency: int = setting(40, "WORKER_CONCURRENCY", meaning="tasks of a worker at one time", ge=1, le=1000)

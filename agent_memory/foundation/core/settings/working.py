@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, archived
 
 
 class WorkingMemorySettings(Group):
-    """Sessions: when they are summarized and what a message must look like."""
+    """Sessions: summaries and the rules for messages."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

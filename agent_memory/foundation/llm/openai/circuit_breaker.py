@@ -1,4 +1,4 @@
-"""A circuit breaker: when a server is down, calls fail at once for a few seconds instead of each waiting for its timeout."""
+"""A circuit breaker: while a server is down, calls fail at once instead of waiting for their timeout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 class Breaker:
     """Closed (calls pass), open (calls fail at once), half-open (one call probes, the others fail at once).
 
-    It opens after `threshold` failures in a row, for `cooldown` seconds; a failing probe doubles that up to `longest`.
+    Opens after `threshold` failures in a row for `cooldown` seconds; a failing probe doubles that up to `longest`.
     """
 
     def __init__(
@@ -29,25 +29,25 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the next call would fail at once."""
+        """True if the next call would fail at once."""
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
     def admit_call(self) -> None:
-        """Before a call; exactly one of succeeded, failed and abandoned must follow. Raises ModelUnavailable while open."""
+        """Call before a request, and one of the `note_…` methods after it. Raises ModelUnavailable while open."""
         if self.is_open:
             left = round((self._open_until or 0.0) - self._clock())
             raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
         self._probing = self._open_until is not None
 
     def note_success(self) -> None:
-        """The server answered, whatever it said."""
+        """The server answered, whatever the answer."""
         self._failures = 0
         self._wait = self._shortest
         self._open_until = None
         self._probing = False
 
     def note_failure(self) -> None:
-        """The server did not answer, or said that it cannot."""
+        """The server did not answer, or reported a failure of its own."""
         self._failures += 1
         if self._probing:
             self._wait = min(2 * self._wait, self._longest)

@@ -1,4 +1,4 @@
-"""Embeddings through any OpenAI-compatible server, whatever its dimensions, limits and parameters."""
+"""Embeddings through any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -36,19 +36,17 @@ _STATED_LIMIT = re.compile(r"(?:maximum|max|limit|most)\D{0,40}(\d{2,6})", re.IG
 
 
 class OpenAIEmbedder:
-    """An Embedder at an OpenAI-compatible server."""
-
     def __init__(
         self, server: ModelServer, model: str, dimensions: int, *, ask_dimensions: bool = False, counter: TokenCounter | None = None
     ) -> None:
-        """`ask_dimensions`: whether the request names the dimension, as models that can shorten their vectors want it."""
+        """`ask_dimensions`: name the dimension in requests, for models that can shorten their vectors."""
         self._server = server
         self._model = model
         self._dimensions = dimensions
         self._counter = counter
         self._what = f"{model} at {server.shown_url}"
         self._limit = MAX_INPUT_TOKENS
-        # Ways to ask, best first; the first that the server takes is kept. base64 is a quarter of the bytes and far quicker to read.
+        # Ways to ask, best first; the first accepted one is kept. base64 has a quarter of the bytes and parses faster.
         own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
@@ -56,9 +54,9 @@ class OpenAIEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
-        """The dimension is EMBEDDING_DIMENSIONS, else the catalog's, else what one call answers, else 1536 with a log line.
+        """Use EMBEDDING_DIMENSIONS, else the catalog, else one call, else 1536 with a log line.
 
-        Raises StartupError for an address or key that cannot be sent; never for a model or a server that does not answer.
+        Raises StartupError for an unusable address or key, never for an unknown model or a silent server.
         """
         server = server or embedding_server(settings)
         model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
@@ -69,16 +67,14 @@ class OpenAIEmbedder:
 
     @property
     def model(self) -> str:
-        """The model's name at its server."""
         return self._model
 
     @property
     def dimensions(self) -> int:
-        """The length of the vectors."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """See Embedder.embed. A text beyond the model's limit is cut."""
+        """Texts beyond the model's limit are cut."""
         deadline = Deadline(timeout)
         rows = np.empty((len(texts), self._dimensions), dtype=np.float32)
         for batch in _batches(texts):
@@ -87,7 +83,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Closes the connections to the server (of every model that shares it)."""
+        """Close the server's connections, for all models that share it."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -105,7 +101,7 @@ class OpenAIEmbedder:
         return DEFAULT_DIMENSIONS
 
     async def _ask(self, texts: list[str], deadline: Deadline) -> list[Any]:
-        """The raw rows, in the order of the texts; asks in other ways, and with shorter texts, when the server refuses."""
+        """On refusals, ask in other ways or with shorter texts."""
         way = 0
         while True:
             sent = await self._fitted(texts)
@@ -123,7 +119,7 @@ class OpenAIEmbedder:
             return rows
 
     async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
-        # The SDK's models of request and answer cost more than all that we do with them: the answer is read as it came.
+        # The SDK's models cost more than all our work: read the raw answer.
         body = {"model": self._model, "input": texts, **way}
         address = self._server.address("/embeddings")
 
@@ -134,7 +130,6 @@ class OpenAIEmbedder:
         return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
 
     async def _fitted(self, texts: list[str]) -> list[str]:
-        """The texts within the limit. Counting many long texts takes long, and goes to a thread."""
         if sum(map(len, texts)) > _IN_THREAD_CHARS:
             return await asyncio.to_thread(lambda: [self._fit(text) for text in texts])
         return [self._fit(text) for text in texts]
@@ -147,7 +142,7 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Takes the limit from the refusal, or halves it; the model may count otherwise than we do. False when nothing is left to cut."""
+        """Lower the limit to the refusal's number or by half. False if nothing is left to cut."""
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
         stated_limit = refused.overflow.limit if refused.overflow is not None else None
@@ -163,7 +158,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """The server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. The key of one address is never sent to another."""
+    """Return the server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. Never sends one's key to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
@@ -177,7 +172,7 @@ def embedding_server(settings: Settings) -> ModelServer:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Indices in order, at most MAX_INPUTS and MAX_BATCH_CHARS at a time."""
+    """Yield indices in order, at most MAX_INPUTS and MAX_BATCH_CHARS at a time."""
     batch: list[int] = []
     chars = 0
     for index, text in enumerate(texts):
@@ -192,7 +187,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """By `index`, unless a server numbers them in no usable way: then as they came."""
+    """Sort by `index` if the server numbers its items properly."""
     indices = [item.get("index") for item in items]
     if sorted(indices, key=str) == sorted(range(len(items)), key=str):
         return sorted(items, key=itemgetter("index"))
@@ -200,5 +195,4 @@ def _in_order(items: list[Any]) -> list[Any]:
 
 
 def _row(value: Any) -> Any:
-    """One embedding, from base64 or as it came."""
     return np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4") if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Asking a model server how large a request it takes, in the ways of those servers that tell it."""
+"""Ask a model server for its context size, in the ways of known servers."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 Look = Callable[[str], Awaitable[Any]]
-"""Gets an address' JSON, None when there is none."""
+"""Return an address' JSON, None without any."""
 
-# What a model of a list may say of itself, best first. Not: what it was trained with (`n_ctx_train`), which servers seldom serve.
+# Fields of a listed model, best first; not the training size `n_ctx_train`, which servers seldom serve.
 _FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
-# So much Ollama gives a model on most machines, until it is loaded and says more.
+# Ollama's default on most machines, until the model is loaded.
 _OLLAMA_DEFAULT = 4096
-# Nothing but names is told there.
+# Hosts whose model lists have only names.
 _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The tokens that a server takes; `guess` when it only points to a limit."""
+    """The server's tokens; `guess`: only a hint at a limit."""
 
     tokens: int
     guess: bool = False
 
 
 def tells(base_url: str) -> bool:
-    """Whether it is worth asking the server at an address."""
+    """True if the server can be worth asking."""
     return (urlsplit(base_url).hostname or "").lower() not in _SILENT_HOSTS
 
 
 async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
-    """What the server of `model` tells of the context that it serves, None when it tells nothing. `look` raises nothing."""
+    """Return the served context of `model`, None if unknown. `look` must not raise."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
@@ -59,7 +59,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 
 def _entry(listed: Any, model: str) -> dict[str, Any]:
-    """The model's entry; the only one of a server that answers under any name."""
+    """Return the model's entry, or the only one of a server that answers under any name."""
     entries = _list(_dict(listed).get("data")) or _list(listed)
     for entry in entries:
         if model in (entry.get("id"), entry.get("name"), entry.get("root")) or model in (entry.get("aliases") or ()):
@@ -73,19 +73,19 @@ def _of_entry(entry: dict[str, Any]) -> int | None:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """llama.cpp: what one of its slots has."""
+    """llama.cpp: the context of a slot."""
     tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """LM Studio: what the model is loaded with, which is not what it could have."""
+    """LM Studio: the loaded context, not the largest possible one."""
     tokens = _number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Ollama: what the model is loaded with. It cuts longer prompts without a word, so little is thought of one that is not loaded."""
+    """Ollama: the loaded context. It silently cuts longer prompts, so an unloaded model counts as small."""
     if not isinstance(_dict(answer).get("models"), list):
         return None
     names = {model, f"{model}:latest"}

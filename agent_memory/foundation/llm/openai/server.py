@@ -1,4 +1,4 @@
-"""The border to an OpenAI-compatible server: one client, bounded calls, a breaker, and every foreign failure made one of ours."""
+"""One OpenAI-compatible server: a client, bounded calls, a breaker, and all its errors mapped to ours."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "not-needed"
 _RETRY_PAUSE = 0.5  # seconds before the one retry of a background call
 _MAX_RETRY_AFTER = 3600
-# What is shorter stands in words that are no secrets ("key-value", the "x" of "exceeds").
+# Shorter strings occur in normal words ("key-value", the "x" of "exceeds").
 _SHORTEST_SECRET = 8
 _KEY_LIKE = re.compile(rf"\b(sk-|key-)[\w*-]{{{_SHORTEST_SECRET},}}")
-# A background answer may take so many timeouts in all, as long as tokens come.
+# A background answer may take this many timeouts while tokens arrive.
 _MOST_SILENCES = 30
 _FAIR_CHANCE = 0.2  # seconds: a shorter wait says nothing about the server
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|too (long|large|many tokens)|maximum.{0,30}(token|length)|exceed", re.IGNORECASE
 )
-# What a server tells of itself is asked for beside the work, which waits no longer than that for it.
+# Work waits at most this long for a server's information.
 _LOOK_SECONDS = 2.0
 _MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
 
@@ -47,14 +47,14 @@ _VERSION_AT_END = re.compile(r"/v\d[\w.]*/?\Z")
 
 Result = TypeVar("Result")
 Alive = Callable[[], None]
-"""Says that something has come."""
+"""Reports that data has arrived."""
 
 
 class RequestRefused(Exception):
-    """The server understood us and said no (4xx that is neither a key nor a rate): the caller may ask in another way."""
+    """The server refused (4xx, neither key nor rate): the caller may ask in another way."""
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """`overflow` is what it tells of the model's context, when that is what it is about."""
+        """`overflow`: the refusal's numbers, if it is about the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -62,13 +62,13 @@ class RequestRefused(Exception):
 
     @property
     def too_long(self) -> bool:
-        """Whether the input may have been too long for the model."""
+        """True if the input may have been too long for the model."""
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, what: str) -> AgentMemoryError:
-        """What the rest of the house is told when there is no other way to ask."""
+        """Return the error to raise when there is no other way to ask."""
         if self.status == 404:
-            # Most servers have their API below /v1, and say of a model by its name that they do not have it.
+            # Most APIs are below /v1; an unknown model is named in the refusal.
             has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
             hint = "" if has_version else "; does OPENAI_BASE_URL (or EMBEDDING_BASE_URL) want /v1 at its end?"
             message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
@@ -80,10 +80,10 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server. Embedder and chat share it when they share its address."""
+    """One OpenAI-compatible server, shared by embedder and chat at the same address."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, *, timeout: float, max_concurrent_calls: int) -> None:
-        """`timeout` (seconds) bounds a call that names none. Raises StartupError for an address or a key that cannot be sent."""
+        """`timeout` (s) bounds calls without their own. Raises StartupError for an unusable address or key."""
         self.url = (base_url or OPENAI_URL).strip()
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
@@ -94,32 +94,31 @@ class ModelServer:
         self._timeout = timeout
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
-        """Model -> the rung of the structured ladder that its server accepts."""
+        """Model -> rung of the structured ladder that the server accepts."""
         self.token_parameters: dict[str, str | None] = {}
-        """Model -> what its server calls the bound of an answer's length."""
+        """Model -> the server's name of the answer's length limit."""
         self.streaming: dict[str, Streaming] = {}
-        """Model -> how its server streams answers."""
+        """Model -> how the server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
-        """Model -> what is known of its context."""
-        # Two pools, so that a query never waits behind background calls.
+        # Two pools: a query never waits behind background calls.
         self._background = asyncio.Semaphore(max_concurrent_calls)
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
-        # No retries of the SDK: it waits up to a minute on 429 and holds our place in the pool meanwhile.
-        # Nor redirects: who answers there need not be whom the operator named.
+        # No SDK retries: it waits up to a minute on 429 while holding our slot. No redirects: the target need not be
+        # the server that the operator named.
         if http11.suits(self.url):
             http = httpx2.AsyncClient(transport=http11.PlainTransport(), trust_env=False, follow_redirects=False, timeout=timeout)
         else:
             http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
-        # Our own transport reads answers whole; here the time between tokens counts, which `_guarded` measures.
+        # Our transport reads whole answers; `_guarded` measures the time between tokens here.
         streaming = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None)
         self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
-        """Runs `request` (which asks *and* reads the answer) within `timeout` seconds in all, waiting for a place included.
+        """Run `request`, which asks and reads the answer, within `timeout` seconds including the wait for a slot.
 
-        Without a timeout it is a background call: bounded by the server's own timeout and tried twice.
-        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        A call without a timeout is a background call: bounded by the server's timeout and tried twice. Raises
+        ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -139,19 +138,19 @@ class ModelServer:
             self._urgent.release()
 
     async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
-        """Runs a background `request` that reads its answer as it comes, and calls its second argument whenever something has come.
+        """Run a background `request` that calls its second argument whenever data arrives.
 
-        The server's timeout bounds each silence; the whole call may take `_MOST_SILENCES` times as long. Raises as `call`.
+        The server's timeout bounds each silence, `_MOST_SILENCES` times that the whole call. Raises as `call`.
         """
         async with self._background:
             return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
 
     def address(self, path: str) -> str:
-        """A path of the server as the SDK reads it soonest, which is with all before it."""
+        """Return a path in the form that the SDK resolves fastest."""
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """What an address of the server tells of it, as JSON; None when it tells nothing within a short time. Raises nothing."""
+        """Return an address' JSON, None on any failure. Raises nothing."""
         if self.breaker.is_open:
             return None
         try:
@@ -163,7 +162,6 @@ class ModelServer:
             return None
 
     async def close(self) -> None:
-        """Closes the connections."""
         await self._client.close()
         await self._streaming.close()
 
@@ -181,7 +179,8 @@ class ModelServer:
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
         try:
-            # The SDK's timeout is per read, so that a server which drips bytes would hold us for ever: only tokens move this one.
+            # The SDK's timeout is per read: a server that drips bytes would hold us for ever. Only tokens extend this
+            # one.
             async with asyncio.timeout(timeout) as limit:
 
                 def alive() -> None:
@@ -216,7 +215,7 @@ class ModelServer:
         if isinstance(error, openai.APIStatusError):
             return self._of_status(what, error)
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
-            # What a server says in the middle of an answer.
+            # An error in the middle of an answer.
             detail = self._without_secrets(error.message)
             return ModelUnavailable(f"{what}: the server broke its answer off: {detail}", reason="server_error")
         return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
@@ -246,7 +245,7 @@ class ModelServer:
 
 
 def shown_url(url: str) -> str:
-    """The address without user, password and query, fit for a log line."""
+    """Return the address without user, password and query."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -257,7 +256,7 @@ def shown_url(url: str) -> str:
 
 
 def retry_after_seconds(header: str | None) -> int:
-    """A Retry-After header as whole seconds between 1 and an hour: a number, or a date; 1 when there is none."""
+    """Return a Retry-After header (number or date) as whole seconds from 1 to 3600; 1 without one."""
     if not header:
         return 1
     try:
@@ -271,12 +270,11 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """What is left of a timeout over several calls; None stays None."""
+    """The rest of a timeout over several calls; None stays None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds, never negative."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())

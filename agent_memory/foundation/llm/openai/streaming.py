@@ -1,4 +1,4 @@
-"""Stream answers token by token, to tell a slow model from a silent one."""
+"""Stream answers by token, to tell a slow model from a silent one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVENTS = "text/event-stream"
 
 
 class Streaming(IntEnum):
-    """What a server takes, tried in this order."""
+    """Ways to stream, tried in this order."""
 
     WITH_USAGE = 0
     PLAIN = 1
@@ -21,20 +21,19 @@ class Streaming(IntEnum):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a request says of it."""
         if self is Streaming.NONE:
             return {}
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """What to try after a refusal with this message; None when the refusal is about something else."""
+        """Return the next way after a refusal about streaming, else None."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Return the completion of a request, in the form of one that came whole; `alive` is called for each token.
+    """Return the completion in the form of an unstreamed one; call `alive` for each token.
 
-    A server that ignores `stream` answers whole.
+    Servers that ignore `stream` answer whole.
     """
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)

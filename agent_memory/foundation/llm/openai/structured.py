@@ -1,4 +1,4 @@
-"""Structured answers from any model: the rungs, the schema, and the JSON value inside whatever was answered (pure)."""
+"""Structured answers from any model: rungs, schema, and finding the JSON value in an answer."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _MAX_CANDIDATES = 32
 _SHOWN_ANSWER = 4000  # characters of a bad answer that the repair call sees
-# Strict mode refuses some of these at some servers, and we validate anyway.
+# Strict mode of some servers refuses these; answers are validated anyway.
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 
 class UnusableAnswer(Exception):
-    """An answer that is not the object that was asked for; its text tells the model what to repair."""
+    """The answer is not the requested object; the text tells the model what to repair."""
 
 
 def about_token_limit(detail: str) -> bool:
-    """Whether a refusal is about the name or the size of the bound on the answer."""
+    """True if the refusal is about the limit of the answer's length."""
     return _ABOUT_LIMIT.search(detail) is not None
 
 
 def may_be_about_format(status: int, detail: str) -> bool:
-    """Whether a lower rung is worth a try after a refusal with this status and message."""
+    """True if a lower rung is worth a try after this refusal."""
     if _FORMAT.search(detail):
         return True
     return status in (400, 404, 415, 422) and not _NO_FORMAT.search(detail)
 
 
 def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None:
-    """The request's `response_format` on this rung."""
+    """Return the request's `response_format` on this rung."""
     if rung == JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": answer.__name__, "strict": True, "schema": strict_schema(answer)}}
     return {"type": "json_object"} if rung == JSON_OBJECT else None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """The messages, with the schema added where the request does not carry it."""
+    """Return the messages, with the schema added where the request does not carry it."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """The one repair: what was answered, what is wrong with it, and the schema."""
+    """Return the messages of the one repair: the answer, its problem, and the schema."""
     shown = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *shown, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -67,12 +67,14 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of `answer` as strict mode wants it: every property required, no other allowed, no defaults. Not to be changed."""
+    """Return the JSON schema of `answer` for strict mode: all properties required, no others, no defaults. Do not
+    mutate.
+    """
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """`names` says that the keys of `value` are names of properties, not keywords."""
+    """`names`: the keys of `value` are property names, not keywords."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -87,12 +89,12 @@ def _strict(value: Any, *, names: bool = False) -> Any:
 
 
 def without_thinking(text: str) -> str:
-    """The answer without the thoughts that some reasoning models put before it."""
+    """Return the answer without leading thoughts of reasoning models."""
     return _THINKING.sub("", text, count=1).strip()
 
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
-    """The first JSON value in `text` (fenced, or within prose) that is an `answer`. Raises Unusable."""
+    """Return the first JSON value in `text` (fenced, or within prose) that fits. Raises UnusableAnswer."""
     problem = UnusableAnswer("it holds no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
@@ -109,7 +111,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """An answer of one text (a summary) that a model gave as plain text is what was asked for, only not in JSON."""
+    """Accept plain text where the answer has a single text field (a summary)."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -120,9 +122,9 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Every JSON object or list in `text`: fenced ones first, then by position.
+    """Yield every JSON object or list in `text`: fenced ones first, then by position.
 
-    A list after a bracket that does not close is left out: it may be an inner one of an answer that was cut off, such as `"topics": []`.
+    Skip a list after an unclosed bracket: it may be part of a cut-off answer, such as `"topics": []`.
     """
     decoder = json.JSONDecoder()
     tried = 0
@@ -143,7 +145,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """A bare list for a model of one field is that field: a usual slip of small models."""
+    """Small models often return a bare list for a model of one field."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

@@ -1,4 +1,4 @@
-"""An EmbeddingModel in front of another: remembers vectors by text, asks once for texts in flight, and sends small calls together."""
+"""Cache vectors by text, coalesce requests for texts in flight, and batch small calls."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ SMALL = 16  # texts: calls up to this size are sent together, in batches of at m
 
 @dataclass(slots=True)
 class _PendingText:
-    """One text on its way: who waits for it awaits `vector`."""
-
     key: bytes
     text: str
     timeout: float | None
@@ -28,13 +26,13 @@ class _PendingText:
 
 
 class CachingEmbedder(EmbedderWrapper):
-    """Least-recently-used cache and coalescing. A caller's timeout or cancellation never touches the work of others.
+    """An LRU cache with coalescing. A caller's timeout or cancellation never affects others.
 
-    A call goes out at once while fewer than `in_flight` batches are; what arrives meanwhile goes together when one is back.
+    A call starts at once while fewer than `in_flight` batches run; later calls are batched.
     """
 
     def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
-        """Keeps `entries` vectors (4 bytes per dimension each); 0 turns the memory off, not the coalescing."""
+        """Keep `entries` vectors (4 bytes a dimension); 0 disables the cache, not the coalescing."""
         super().__init__(inner)
         self._entries = entries
         self._slots = in_flight
@@ -46,7 +44,6 @@ class CachingEmbedder(EmbedderWrapper):
         self._closed = False
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """See EmbeddingModel.embed. The rows are a copy of the caller's own."""
         if self._closed:
             raise ModelUnavailable(f"{self.model} is closed")
         keys = [_key(text) for text in texts]
@@ -71,11 +68,11 @@ class CachingEmbedder(EmbedderWrapper):
         return np.stack([vectors[key] for key in keys])
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Which of the texts the inner embedder would be asked for, each once: those that are neither remembered nor on their way."""
+        """Return the texts to embed, each once: neither cached nor in flight."""
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._asked]
 
     async def close(self) -> None:
-        """Ends what is in flight (its callers get ModelUnavailable) and closes the inner embedder."""
+        """Cancel calls in flight (ModelUnavailable) and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -90,7 +87,6 @@ class CachingEmbedder(EmbedderWrapper):
         return vector
 
     def _ask(self, missing: dict[bytes, str], timeout: float | None) -> dict[bytes, asyncio.Future[Vectors]]:
-        """The futures of the missing texts: those in flight already, and new ones."""
         loop = asyncio.get_running_loop()
         new = [_PendingText(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._asked]
         for asked in new:
@@ -123,7 +119,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Asks the inner embedder for a batch, as long as the most patient of its callers waits."""
+        """Wait as long as the most patient caller."""
         timeouts = [asked.timeout for asked in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:
@@ -156,7 +152,7 @@ class CachingEmbedder(EmbedderWrapper):
 
 
 def _own(error: AgentMemoryError) -> AgentMemoryError:
-    """The error as an object of the caller's own: one raised in many tasks would collect all their tracebacks."""
+    """Copy the error: one raised in many tasks would collect all their tracebacks."""
     copy = error.__class__.__new__(error.__class__)
     Exception.__init__(copy, error.message)
     copy.__dict__.update(error.__dict__)
@@ -164,7 +160,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Looks at the outcome, so that the loop does not complain when every caller has gone."""
+    """Keep the loop from reporting an outcome that every caller has left."""
     if not future.cancelled():
         future.exception()
 

@@ -1,4 +1,4 @@
-"""The Embedder of the rest of the house: a model with its profile."""
+"""A model with its profile: the Embedder of the rest of the server."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ log = logging.getLogger(__name__)
 
 
 class MeanStore(Protocol):
-    """Where the mean vector of a model is kept, the same for all processes."""
-
     async def load_mean(self) -> Vectors | None:
-        """Return the mean vector; None when there is none yet."""
+        """Return the stored mean vector, None without one."""
         ...
 
     async def keep_mean(self, mean: Vectors) -> Vectors:
-        """Keep a mean vector, if there is none yet; return the one that is kept."""
+        """Store the mean unless there is one; return the stored one."""
         ...
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """An Embedder: tells the model queries from documents, and takes from its vectors what they all share."""
+    """Add prefixes of queries and documents, and subtract the mean from vectors."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)
@@ -44,26 +42,22 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: MeanStore) -> None:
-        """Say where a mean that must be estimated is kept. Without a store each process estimates its own."""
+        """Set the store of an estimated mean. Without one each process estimates its own."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """See Embedder.embed."""
         await self._have_mean(timeout)
         rows = await self._inner.embed([self._profile.prepared(text, role) for text in texts], timeout=timeout)
         return rows if self._mean is None else centered(rows, self._mean)
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """See Embedder.adopt."""
         await self._have_mean(None)
         return rows if self._mean is None else centered(rows, self._mean)
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """See Embedder.missing."""
         return self._cache.missing([self._profile.prepared(text, role) for text in texts])
 
     async def close(self) -> None:
-        """Close the model."""
         if self._estimating is not None:
             self._estimating.cancel()
             await asyncio.gather(self._estimating, return_exceptions=True)
@@ -74,7 +68,7 @@ class ProfiledEmbedder(EmbedderWrapper):
             self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
-        """Return the mean, estimated once for all that wait for it; a caller that waits no longer does not end the work."""
+        """Estimate the mean once for all callers; a caller's timeout does not end the work."""
         if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
             self._estimating = asyncio.create_task(self._estimate())
         try:

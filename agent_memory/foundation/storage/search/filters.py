@@ -1,6 +1,6 @@
-"""From wire filters to query text, by redisvl's filter expressions: values enter only as hexadecimal tags and as numbers.
+"""Turn wire filters into query text, by redisvl's expressions: values enter only as hexadecimal tags and numbers.
 
-A filter that redisvl is given an empty tag vanishes from its intersection, so what is empty here becomes a tag that nothing has.
+redisvl drops an empty tag from an intersection, so empty values become a tag that no document has.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
-# Tags are hexadecimal, so no document has this one.
+# Tags are hexadecimal: no document has this one.
 _NO_TAG = "none"
 _QUARANTINED = str(Num("tr") < 0)
-# What is current at a moment, which every search asks for: few memories are about to end or begin, so these ranges are small, see
-# docs/architecture.md.
+# Every search asks for current memories: few are about to end or begin, so these ranges are small
+# (docs/architecture.md).
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
 IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
-"""In the history: what is in quarantine now. Former versions of it have been retired."""
+"""In the history: memories in quarantine, without their former versions."""
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:
-    """Documents that have any of some index tags; none of them for no tags at all."""
+    """Match documents with at least one of `values`; match nothing if `values` is empty."""
     tags = [value for value in values if value] or [_NO_TAG]
     return _with_tag(field, tags[0]) if len(tags) == 1 else Tag(field) == tags
 
 
-# Whose memories are meant is said again and again: redisvl takes 12 µs to say it.
+# Owners repeat in every query, and redisvl takes 12 µs to write them.
 @lru_cache(maxsize=4096)
 def _with_tag(field: str, value: str) -> FilterExpression:
     return Tag(field) == value
 
 
 def is_value(field: str, value: str) -> FilterExpression:
-    """Documents whose tag field holds a value, which is made a tag here."""
+    """Match documents whose tag field holds a value, which is encoded here."""
     return tagged(field, [tag(value)])
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Documents with a number in a range; `inclusive` as redisvl has it."""
+    """Match documents with a number in a range; `inclusive` as in redisvl."""
     return Num(field).between(low, high, inclusive)
 
 
@@ -80,7 +80,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """One tag filter; its operators are all to hold."""
+    """All operators of a filter must hold."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -107,7 +107,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """One time filter, cut to whole seconds as the contract has it, with days as `zone` has them; its operators are all to hold."""
+    """Filters cut to whole seconds, as the contract has it, with the days of `zone`; all operators must hold."""
     field = _TIMES[name]
 
     def begin(value: date) -> _Edge:
@@ -137,15 +137,17 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 
 
 class _Edge(NamedTuple):
-    """The second at which an interval begins or ends. With `midnight`, the day that begins there in a zone also has this second: a day
-    is stored as its midnight in UTC."""
+    """The second at which an interval begins or ends.
+
+    `midnight`: the UTC midnight of the day that begins there, since a whole day is stored as its UTC midnight.
+    """
 
     second: int
     midnight: int | None = None
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """The beginning of an instant's second or of a day, or (`after`) its end."""
+    """Return the beginning of an instant's second or of a day, or (`after`) its end."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -153,7 +155,7 @@ def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
 
 
 def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
-    """Documents with a time in a half-open interval."""
+    """Match times in a half-open interval."""
     start, stop = low.second if low else -math.inf, high.second if high else math.inf
     inside: Filter = between(field, start, stop, "left")
     if low is not None and low.midnight is not None:
@@ -164,7 +166,7 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Return a plain day as the beginning of the next one in UTC, as metadata has its days; any other bound as it is."""
+    """Return a plain day as the start of the next one in UTC, as metadata stores days; else the bound itself."""
     if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
         return bound
     try:
@@ -174,7 +176,6 @@ def _day_after(bound: Any) -> Any:
 
 
 def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
-    """The filter on one key of the metadata; its operators are all to hold."""
     filters: list[Filter] = []
     for operator in ("eq", "any", "ne", "none"):
         value = getattr(conditions, operator)
@@ -188,7 +189,7 @@ def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
     low = conditions.gte if conditions.gt is None else _day_after(conditions.gt)
     high = conditions.lt if conditions.lte is None else _day_after(conditions.lte)
     if low is not None or high is not None:
-        # A bound that was put at the end of its day lets that moment in below, and leaves it out above.
+        # A bound moved to the end of its day includes that moment below and excludes it above.
         above = conditions.gt is not None and low == conditions.gt
         below = conditions.lte is None or high != conditions.lte
         tags = range_tags(key, low, high, above=above, below=below)
@@ -199,13 +200,12 @@ def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
 
 
 def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
-    """The filters of every field that is filtered."""
     filters: list[list[Filter]] = []
     for name in (*_TAGS, *_TIMES):
         if (conditions := getattr(request, name, None)) is not None:
             filters.append(_time_filters(name, conditions, zone) if name in _TIMES else _tag_filters(name, conditions))
     if least := getattr(request, "min_trust", None):
-        # What is wholly trusted carries no number.
+        # Wholly trusted memories carry no number.
         filters.append([negated(Num("tr") < float(least))])
     for key, conditions in (getattr(request, "metadata", None) or {}).items():
         filters.append(_metadata_filters(key, conditions))
@@ -226,7 +226,7 @@ def names_days(request: Any) -> bool:
 
 
 def only_value(request: Any, name: str) -> str | None:
-    """Return the one value that a request allows for a field: by its own filter, or by a condition that must hold. None without one."""
+    """Return the single value that a request allows for a field, None without one."""
     own = getattr(request, name, None)
     if own is not None:
         values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
@@ -237,13 +237,13 @@ def only_value(request: Any, name: str) -> str | None:
 
 
 def only(request: Any, names: Collection[str]) -> bool:
-    """Whether nothing but some fields is filtered."""
+    """True if no other fields than `names` are filtered."""
     filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
     return all(name in names for name in filtered)
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """The clause of conditions joined by and, or and not; each in brackets of its own, so that none reaches into another."""
+    """Return conditions joined by and, or and not, each in its own brackets."""
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
@@ -254,14 +254,13 @@ def _joined(condition: Any, zone: tzinfo) -> str:
 
 
 def any_of(*filters: Filter) -> str:
-    """The union of filters."""
     return f"({' | '.join(map(str, filters))})"
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """What narrows a clause to what is current, was true at a time, or was known at one; for the memories, and for their history.
+    """Return the clauses for memories and for their history: current, true at `as_of`, or recorded by `known_at`.
 
-    None for the history means that it need not be asked, as in every ordinary read. `known_at` alone asks for what was true and known then.
+    None for the history: skip it, as in every ordinary read. `known_at` alone: true and known then.
     """
     if history:
         return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
@@ -286,10 +285,10 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 
 
 def where(scope: Scope, request: Any = None) -> str:
-    """The query text for what the caller may see and asks for.
+    """Return the query text for a request within the caller's scope.
 
-    `request` is any object with the contract's filter attributes (a SearchRequest, say); days are those of its `timezone`, UTC without
-    one. The tenant's clause always comes first. Raises BadInput for a time zone that does not exist.
+    `request` has the contract's filter attributes (a SearchRequest); days are in its `timezone`, else UTC. The tenant's
+    clause always comes first. Raises BadInput for an unknown time zone.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -311,7 +310,7 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """The same for the index of sessions: exact identities only."""
+    """As `where`, for the index of sessions: exact identities only."""
     # Sessions have no agent.
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
@@ -319,46 +318,42 @@ def session_where(scope: Scope, *, session_id: str | None = None, namespace: str
 
 
 def pinned() -> FilterExpression:
-    """Memories that are pinned."""
     return tagged("md", [PINNED_TAG])
 
 
 def facts(clause: str) -> str:
-    """A clause narrowed to what is known, and not only said: to all types but that of messages."""
+    """Narrow a clause to all types but messages."""
     return all_of(clause, _NO_MESSAGE)
 
 
 def of_type(clause: str, memory_type: str) -> str:
-    """A clause narrowed to memories of a type."""
     return all_of(clause, is_value("ty", memory_type))
 
 
 def further_facts(clause: str) -> str:
-    """A clause narrowed to what is neither a message nor semantic: events and procedures."""
+    """Narrow a clause to events and procedures."""
     return all_of(clause, tagged("ty", [tag("episodic"), tag("procedural")]))
 
 
 def statements(clause: str) -> str:
-    """A clause narrowed to what a user said, and not only asked."""
+    """Narrow a clause to a user's statements without questions."""
     asked = tagged("md", [present_tag(QUESTION)])
     return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(asked))
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
-    """A clause narrowed to memories that were made, or are about something, in a half-open interval of days of `zone`."""
+    """Narrow a clause to memories made in, or about, a half-open interval of days of `zone`."""
     low, high = start.timestamp(), end.timestamp()
     first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
     return all_of(clause, any_of(between("c", low, high, "left"), f"({_within('e', first, last)})"))
 
 
 def made_since(clause: str, moment: datetime) -> str:
-    """A clause narrowed to memories that were made at a moment or later."""
     return all_of(clause, Num("c") >= moment.timestamp())
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """A search's filter (`clause`, which `where` made of it) of what is current, or of the time that it asks for, and the one of history
-    where that is asked, too."""
+    """Return the filters of a search for the memories and, where asked, for the history."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

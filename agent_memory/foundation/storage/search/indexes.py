@@ -1,4 +1,4 @@
-"""The search indexes: what they hold, how they are made by several processes at once, and how a new embedding model gets its own."""
+"""The search indexes: their fields, creation by several processes at once, and a new embedding model's own index."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 4
 BUILT = "built"
-"""The field of the store's configuration that says that its indexes have been there."""
+"""Field of the store's configuration: its indexes have existed."""
 _BUILD_SECONDS = 600.0
-# Redis holds writes back for so long at a time, and while an index is built for as long as callers wait for an answer without a time-out.
+# Redis holds writes back this long at a time, and in total as long as callers wait without a timeout.
 _PAUSE_MS = 1000
 _PAUSED_SECONDS = 4.0
-# A script, for Redis holds scripts back together with the writes. The command by itself counts as a read, goes past the pause that another
-# index is built in, and ends Redis with a failed assertion when it is to be written to the append-only file.
+# A script, which Redis holds back with the writes. The plain command counts as a read, runs during another build's
+# pause, and crashes Redis (failed assertion) when it reaches the append-only file.
 _ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSpec:
-    """The vectors of one embedding model: only vectors of the same model share a field, so that none is ever compared with another's."""
+    """The vectors of one embedding model; each model has its own field, so that vectors are never mixed."""
 
     model: str
     dimensions: int
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
     profile: str = ""
-    """What was done to the texts and vectors: the digest of the model's profile."""
+    """Digest of the model's profile: the changes to texts and vectors."""
 
     @property
     def digest(self) -> str:
@@ -59,7 +59,6 @@ class VectorSpec:
         return self.datatype.lower()
 
     def blob(self, vector: NDArray[np.float32]) -> bytes:
-        """A vector as a field holds it."""
         return vector.astype(self.numpy_type).tobytes()
 
 
@@ -69,12 +68,11 @@ def word_field() -> dict[str, Any]:
 
 
 def tag_fields(*names: str) -> list[dict[str, Any]]:
-    """Fields whose values are compared whole, letter by letter."""
+    """Fields with exact, case-sensitive values."""
     return [{"name": name, "type": "tag", "attrs": {"case_sensitive": True}} for name in names]
 
 
 def number_fields(*names: str, sortable: bool = False) -> list[dict[str, Any]]:
-    """Fields of numbers, for ranges and (sortable) orders."""
     return [{"name": name, "type": "numeric", "attrs": {"sortable": sortable}} for name in names]
 
 
@@ -99,7 +97,7 @@ def session_index_name(keys: Keys) -> str:
 
 
 def memory_schema(keys: Keys) -> IndexSchema:
-    """Long-term memories: identity and tags, times (`n` is that of the last change, in µs), and our own terms."""
+    """Long-term memories: identity, tags, times (`n`: last change, in µs), and our own terms."""
     fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
     return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
 
@@ -114,25 +112,24 @@ def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Passages of long memories, words and vector in one document: it is written once, when the vector is there."""
+    """Passages of long memories, words and vector in one document, written once the vector is there."""
     fields = [*_memory_fields(), word_field(), vector_field(spec)]
     return index_schema(passage_index_name(keys, spec), keys.passage_prefix, fields)
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """What is no longer current, words and vector in one document (it comes as a whole); `rt` is when a version was retired."""
+    """Retired memories, words and vector in one document; `rt` is when a version was retired."""
     fields = [*_memory_fields(), *number_fields("rt"), word_field(), vector_field(spec)]
     return index_schema(history_index_name(keys, spec), keys.history_prefix, fields)
 
 
 def change_schema(keys: Keys) -> IndexSchema:
-    """Changes of memories: whose, of which kind and batch, in which state, and when."""
+    """Changes of memories: owner, kind, batch, state and time."""
     fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
     return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
 
 def vector_field(spec: VectorSpec) -> dict[str, Any]:
-    """The field of the vectors."""
     vector: dict[str, Any] = {
         "algorithm": spec.algorithm.lower(),
         "dims": spec.dimensions,
@@ -140,28 +137,27 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
         "datatype": spec.datatype.lower(),
     }
     if spec.algorithm == "HNSW":
-        # With the default EF_RUNTIME of 10, recall@10 was measured at 0.82-0.86.
+        # The default EF_RUNTIME of 10 reached a recall@10 of only 0.82-0.86.
         vector |= {"m": 16, "ef_construction": 200, "ef_runtime": 100}
     return {"name": spec.field, "type": "vector", "attrs": vector}
 
 
 def _memory_fields() -> list[dict[str, Any]]:
     tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
-    # What has no user is asked for, too.
+    # Queries ask for memories without a user, too.
     tags[2]["attrs"]["index_missing"] = True
-    # `vf` and `z`: true from and until; `b`: not true before (only where that lay ahead when it was written); `ra`: recorded at.
+    # `vf`, `z`: true from, until; `b`: not true before (only a future time); `ra`: recorded at.
     return [*tags, *number_fields("c", sortable=True), *number_fields("la", "e", "vf", "z", "b", "ra", "tr")]
 
 
 def session_schema(keys: Keys) -> IndexSchema:
-    """Sessions: identity and the time of their creation."""
     return index_schema(
         session_index_name(keys), keys.session_doc_prefix, [*tag_fields("t", "ns", "u", "s"), *number_fields("c", sortable=True)]
     )
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """The indexes of a bucket that several features search, by what they hold; the others are announced (`Feature.indexes`)."""
+    """Return the indexes that several features search, by kind; features announce the others (`Feature.indexes`)."""
     return {
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
@@ -173,23 +169,23 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 
 def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
-    """An index of the hashes whose keys begin with `prefix`."""
-    # No stop words: with the default list a query that begins with two of them can kill RediSearch 2.10; analysis.py drops them instead.
-    # The prefix ends in ":" already; redisvl would only use the separator to build keys, which it never does for us.
+    """Return an index of the hashes whose keys begin with `prefix`."""
+    # No stop words: with the default list, a query of two of them can crash RediSearch 2.10. redisvl uses the separator
+    # only to build keys, which it never does for us.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
     return IndexSchema.from_dict({"index": index, "fields": fields})
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """The name under which an index is built again; it gets its own name, as an alias, when it is complete."""
+    """Return the name under which an index is rebuilt; once complete it gets its own name as an alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
-    """Makes an index unless it is there, and waits until it holds all documents; True when this call made it.
+    """Make an index unless it exists, and wait until it is complete; return True if this call made it.
 
-    Any number of processes may do so at once, while others use the store: an index of a store that was built before is built under
-    another name first, so that no search sees a part of it. Raises StartupError when it is not complete after ten minutes.
+    Safe for several processes at once. An index of an older store is rebuilt under another name, so that no search sees
+    a part of it. Raises StartupError after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -202,7 +198,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
             return made
         aside = rebuilt_name(keys, name)
         made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": aside}}))
-        # Whoever finds it begun waits for its end and names it, too: the process that began it may be gone.
+        # Every process that finds it waits and names it: the one that began it may be gone.
         hold = made and any(field.type == "text" for field in schema.fields.values())
         await (_complete_alone(client, aside) if hold else _complete(client, aside))
         try:
@@ -214,18 +210,18 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Notes that the store has had all its indexes: from then on one that is missing is built aside."""
+    """Store that all indexes have existed: a missing one is rebuilt aside from then on."""
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
             await client.hset(keys.config, BUILT, "1")
 
 
 async def _create(client: Redis, schema: IndexSchema) -> bool:
-    """Begins an index; False when another process was faster."""
+    """Return False if another process was faster."""
     try:
         await AsyncSearchIndex(schema, redis_client=client).create(overwrite=False)
     except Exception as error:
-        # redisvl wraps redis-py's error; another process that was faster is the one case that is fine.
+        # redisvl wraps redis-py's error; only a faster process is fine.
         if not await _info(client, schema.index.name):
             if isinstance(error.__cause__, RedisError) and (ours := translate_error(error.__cause__)) is not None:
                 raise ours from error
@@ -235,7 +231,7 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
 
 
 async def _complete(client: Redis, name: str) -> None:
-    """Waits until an index holds all documents. Documents written meanwhile are indexed twice by RediSearch 2.10."""
+    """Wait until an index holds all documents. RediSearch 2.10 indexes documents twice that are written meanwhile."""
     deadline = asyncio.get_running_loop().time() + _BUILD_SECONDS
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
@@ -244,10 +240,10 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """As `_complete`; meanwhile Redis holds the writes of all processes back, for some seconds at most, which no caller sees as an error.
+    """As `_complete`, while Redis delays writes for a few seconds, which callers do not notice.
 
-    Words that are indexed twice count twice in the statistics until the engine's collector runs. A Redis user who may not hold writes
-    back has that; what is written is found all the same.
+    Words indexed twice count twice in the statistics until the engine's collector runs. Redis users without the
+    permission accept that.
     """
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
@@ -265,7 +261,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
 
 
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """The indexes of this store that another embedding model left behind, beside those of `schemas`."""
+    """Return the indexes that another embedding model left behind."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
@@ -277,7 +273,7 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
 
 
 async def drop_index(client: Redis, name: str) -> None:
-    """Drops an index; its documents stay. One that another process has dropped is fine."""
+    """Drop an index but not its documents. Ignores one that another process has dropped."""
     with redis_errors():
         try:
             await client.execute_command("FT.DROPINDEX", name)
@@ -286,7 +282,7 @@ async def drop_index(client: Redis, name: str) -> None:
 
 
 async def has_index(client: Redis, name: str) -> bool:
-    """Whether searches find an index under its name."""
+    """True if searches find an index under its name."""
     with redis_errors():
         return await _info(client, name) is not None
 

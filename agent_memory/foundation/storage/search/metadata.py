@@ -1,8 +1,8 @@
-"""Free metadata as index tags. A tag is a digest of a key and a value, so nothing that a caller writes can carry query syntax.
+"""Index metadata as tags: digests of key and value, which cannot carry query syntax.
 
-Numbers and dates compare: each is indexed under prefixes of its order-preserving 64-bit form, four bits apart, and a range is a union of
-few prefixes (Schindler and Diepenbroek, "Generic XML-based framework for metadata portals", Computers & Geosciences 34, 2008: the trie
-ranges of Lucene).
+Numbers and dates are indexed under prefixes of their order-preserving 64-bit form, four bits apart; a range is a union
+of few prefixes (Schindler and Diepenbroek, "Generic XML-based framework for metadata portals", Computers & Geosciences
+34, 2008: Lucene's trie ranges).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _digest(*parts: str) -> str:
 
 
 def _sortable(value: float) -> int:
-    """A number as an unsigned 64-bit one of the same order."""
+    """Return an unsigned 64-bit number of the same order."""
     (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
     return bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
 
 
 def _instant(value: object) -> float | None:
-    """The time that an ISO 8601 string says, in s since 1970; None for any other string. Without a zone it is UTC."""
+    """Return the time of an ISO 8601 string in s since 1970 (UTC by default), None for another string."""
     if not isinstance(value, str) or not _DATE_CHARS[0] <= len(value) <= _DATE_CHARS[1] or value[4:5] != "-":
         return None
     try:
@@ -48,7 +48,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """The kind ("n" or "d") and the sortable form of what can be compared."""
+    """Return the kind ("n" or "d") and the sortable form of a number or date."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -62,7 +62,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """The tag of a key with exactly this value. Text, numbers and booleans are never equal to each other."""
+    """Return the tag of a key with exactly this value. Text, numbers and booleans are never equal."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -72,16 +72,16 @@ def equal_tag(key: str, value: str | float | bool) -> str:
 
 
 PINNED_TAG = _digest("pinned")
-"""The tag of pinned memories, among those of their metadata: none of these is made of one word."""
+"""The tag of pinned memories; no metadata tag is made of one word."""
 
 
 def present_tag(key: str) -> str:
-    """The tag of every record that has a key."""
+    """Return the tag of every record with this key."""
     return _digest(key, "e")
 
 
 def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
-    """The tags of a record's metadata: its first 64 keys, whose values are scalars or lists of scalars."""
+    """Return the tags of the first 64 keys of metadata; values are scalars or lists of scalars."""
     tags: dict[str, None] = {}
     for key, value in list(metadata.items())[:_MOST_KEYS]:
         tags[present_tag(key)] = None
@@ -97,9 +97,9 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
 def range_tags(
     key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
 ) -> list[str] | None:
-    """Tags of which every value between two bounds has one, and no other value has; an empty list when nothing lies between.
+    """Return tags that exactly the values between two bounds have; empty if nothing lies between.
 
-    `above` and `below` leave the bounds themselves out. None when a bound is neither a number nor an ISO date, or they are not of a kind.
+    `above` and `below` exclude the bounds. None for bounds that are no numbers or ISO dates, or of different kinds.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}
@@ -112,7 +112,7 @@ def range_tags(
 
 
 def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The fewest aligned blocks (shift, prefix) that make up an interval, both ends included."""
+    """Yield the fewest aligned blocks (shift, prefix) of an inclusive interval."""
     while start <= end:
         shift = 0
         while shift + _STEP < _BITS and start % (1 << (shift + _STEP)) == 0 and start + (1 << (shift + _STEP)) - 1 <= end:

@@ -1,4 +1,4 @@
-"""Walks over an index: everything that matches, page by page in the order of one field, while others write. For exports."""
+"""Walk over all matches of an index, page by page, while others write."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ PAGE = 200
 async def walk(
     client: Redis, index: str, clause: str, field: str, *, low: float = -math.inf, high: float = math.inf, page: int = PAGE
 ) -> AsyncIterator[list[str]]:
-    """The names of all documents that match (as `Hit.mid` has them), ascending by a sortable numeric field, from `low` to `high`.
+    """Yield pages of matching names (as `Hit.mid`), ascending by a sortable numeric field, from `low` to `high`.
 
-    What is deleted between two pages takes no other's turn: each page begins where the last one ended. What changes meanwhile may come
-    twice. Held are one page and the names of those that share its last value.
+    Each page begins at the last value of the one before, so that deletions skip nothing; changed documents may repeat.
     """
     tied: set[str] = set()
     unbounded = math.isinf(low) and math.isinf(high)

@@ -1,4 +1,4 @@
-"""Searches as commands on a pipeline, made by redisvl's queries; `results` reads their replies."""
+"""Build search commands with redisvl and queue them on a pipeline; `results` reads the replies."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from agent_memory.foundation.storage.search.indexes import (
 from agent_memory.foundation.storage.search.results import DISTANCE, Hits, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, scoring
 
-# RediSearch gives no hit beyond this one (MAXSEARCHRESULTS).
+# RediSearch returns no hit beyond this one (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
-# redis-py's queries have no word for it. Sort keys have all digits of a number; what RETURN answers for a sortable field is rounded.
+# redis-py's queries lack it. Sort keys have all digits; RETURN rounds sortable fields.
 WITH_SORT_KEYS = "WITHSORTKEYS"
 
 
 def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
-    """A query as a command; `options` are what redis-py cannot say."""
+    """Return a query as a command; `options` are missing in redis-py."""
     params = [part for pair in query.params.items() for part in pair]
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
 
-# Stands for the clause in a command that redisvl has made before: to make one takes it 15 to 30 µs, and a search has four to ten.
+# Placeholder of the clause in cached commands: redisvl takes 15 to 30 µs for each, and a search has four to ten.
 _CLAUSE = "@clause:{}"
 
 
@@ -55,7 +55,7 @@ def _nearest_command(spec: VectorSpec, limit: int) -> list[Any]:
     query = VectorQuery(
         b"", spec.field, return_fields=None, filter_expression=_CLAUSE, dtype=spec.numpy_type, num_results=limit, return_score=False
     )
-    # What they are sorted by is sent beside the keys: a list of each hit's own fields would double the reply.
+    # The sort key comes with the keys: a list of fields for each hit would double the reply.
     query.no_content()
     return search_command("", query, WITH_SORT_KEYS)
 
@@ -71,31 +71,31 @@ def _queue_made(pipe: Pipeline, index: str, made: Sequence[Any], clause: str) ->
 
 
 def queue_search(pipe: Pipeline, index: str, query: BaseQuery, *options: str) -> None:
-    """Puts a query on a pipeline; its reply is read with `parse_hits`."""
+    """Queue a query; read its reply with `parse_hits`."""
     pipe.execute_command(*search_command(index, query, *options))
 
 
 async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
-    """One search. Raises RedisUnavailable, also for an answer that is not whole."""
+    """Run one search. Raises RedisUnavailable, also for an incomplete answer."""
     return parse_hits((await read(client, lambda pipe: queue_search(pipe, index, query)))[0])
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """The names of a page of what matches, in the order of a sortable field ("ASC" or "DESC"), if one is named."""
+    """Return a query for a page of names, sorted by a sortable field ("ASC" or "DESC") if given."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
 
 
 def record_query(clause: str, limit: int) -> FilterQuery:
-    """The first records ("j") of what matches, by when they were made."""
+    """Return a query for the oldest records ("j")."""
     query = FilterQuery(clause, return_fields=["j"], sort_by=("c", "ASC"))
     query.paging(0, limit)
     return query
 
 
 class MemoryQueries:
-    """Puts searches on a pipeline; each reply is read with `parse_hits`. With `past` they are asked of history."""
+    """Queue searches on a pipeline; read replies with `parse_hits`. `past` searches the history."""
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -108,7 +108,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """The `limit` nearest vectors; hits carry cosine distances (0..2), nearest first, and the values of `fields`."""
+        """Find the `limit` nearest vectors; hits have cosine distances (0..2), nearest first, and `fields`."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -126,7 +126,7 @@ class MemoryQueries:
         queue_search(pipe, index, query)
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """The nearest passages of long memories ("<mid>.<n>"), with their distances and how many their memory has (`pn`)."""
+        """Find the nearest passages ("<mid>.<n>"), with distances and the passages of their memory (`pn`)."""
         query = VectorQuery(
             self._spec.blob(vector),
             self._spec.field,
@@ -149,7 +149,7 @@ class MemoryQueries:
         *,
         past: bool = False,
     ) -> None:
-        """All vectors within a cosine distance, nearest first; the answer's total counts them all."""
+        """Find all vectors within a cosine distance, nearest first; the total counts them all."""
         query = VectorRangeQuery(
             self._blob(vector),
             self._spec.field,
@@ -176,39 +176,39 @@ class MemoryQueries:
         phrase: str = "",
         passages: bool = False,
     ) -> None:
-        """The best matches of any of some index terms; hits carry scores, best first. Words of `mute` match and do not score.
+        """Find the best matches of any term; hits have scores, best first. Terms of `mute` match without scoring.
 
-        With `phrase`, a clause of `syntax.quoting`, only what it allows is a match; with `passages` those of long memories are asked.
+        `phrase` (from `syntax.quoting`) restricts matches. `passages` searches passages of long memories.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
         made = _words_command(scorer, min(limit, _MOST_RESULTS), tuple(fields))
         _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
 
     def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
-        """The terms (`k`) of the newest memories that match."""
+        """Read the terms (`k`) of the newest matches."""
         query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
         query.paging(0, limit)
         queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """All that match, the last created first; read with `parse_listed`. A `limit` of -1 is as many as the engine gives."""
+        """Find all matches, newest first; read with `parse_listed`. A `limit` of -1 means all."""
         room = max(_MOST_RESULTS - offset, 0)
         limit = room if limit < 0 else min(limit, room)
         query = name_query(clause, offset if limit else 0, limit, sort_by=("c", "DESC"))
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """How many match, or how many of them have their vector; hits are empty."""
+        """Count the matches, or those with a vector; hits are empty."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """When (epoch seconds) each of these memories was made and, if it was said again, last said, in one reply each."""
+        """Read when each memory was made and last repeated (epoch seconds), in one reply each."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Whether one memory matches: the total is 1 or 0."""
+        """Check whether one memory matches: the total is 1 or 0."""
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)

@@ -1,4 +1,4 @@
-"""Replies of searches: what matched, its distance or score, and the fields that were asked for."""
+"""Parse replies of searches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from redis.exceptions import ResponseError
 from agent_memory.foundation.core.errors import RedisUnavailable
 
 PAST = "~"
-"""Stands before the name of what stands in history: a version ("~<mid>.<version>") or a memory whose time is over ("~<mid>")."""
+"""Prefix of names in the history: a version ("~<mid>.<version>") or an ended memory ("~<mid>")."""
 DISTANCE = "vector_distance"
-"""The field of a hit's cosine distance, as redisvl's queries name it; it is the first that is asked for."""
+"""The field of a hit's cosine distance, always the first requested one."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
 
 
 Row = Mapping[bytes, bytes] | list[bytes]
-"""The fields of a hit as Redis sent them: RESP3 has a map, RESP2 names and values in turn."""
+"""The fields of a hit: a map in RESP3, names and values in turn in RESP2."""
 
 
 class Hit(NamedTuple):
-    """One document of a search answer; `value` is its distance or its score. `fields` are as Redis sent them."""
+    """One hit; `value` is its distance or score."""
 
     mid: str
     value: float
@@ -33,30 +33,30 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """A search answer: the number of all matches, and a page of them, as lists side by side: a search of ten reads hundreds of places."""
+    """A page of hits as parallel lists, which is faster than one object for each of hundreds of hits."""
 
     total: int
     names: Sequence[str] = ()
     values: Sequence[float] = ()
     rows: Sequence[Row] = ()
-    """None at all where no fields were asked for."""
+    """Empty if no fields were requested."""
     distances: bool = False
-    """Whether values are distances, and not scores."""
+    """True if values are distances, not scores."""
 
     @property
     def hits(self) -> list[Hit]:
-        """The page, one by one."""
+        """The page as single hits."""
         given: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in given)
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
 
     def numbers(self, field: bytes) -> dict[str, float]:
-        """The numbers in a field, of those that have it."""
+        """Return the numbers in a field, for hits that have it."""
         pairs = zip(self.names, self.rows, strict=False)
         first = self.rows[0] if self.rows else _NO_FIELDS
         if not isinstance(first, list):
             return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
-        # It stands at the same place in nearly all of them.
+        # It has the same position in nearly all rows.
         at = first.index(field) if field in first else len(first)
         found: dict[str, float] = {}
         for name, row in pairs:
@@ -65,33 +65,30 @@ class Hits:
         return found
 
     def texts(self, field: bytes) -> list[bytes]:
-        """The text in a field of each hit; empty where there is none."""
+        """Return the text in a field of each hit, empty without one."""
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
         return [row.get(field, b"") for row in rows]
 
     @classmethod
     def of(cls, total: int, hits: Sequence[Hit], *, distances: bool) -> Hits:
-        """An answer of single hits."""
         return cls(total, [hit.mid for hit in hits], [hit.value for hit in hits], [hit.fields for hit in hits], distances)
 
 
 class ListEntry(NamedTuple):
-    """One document of a list, and when (epoch seconds) it was created."""
+    """A listed document and its creation time (epoch seconds)."""
 
     mid: str
     at: float
 
 
 class ListPage(NamedTuple):
-    """A list: the number of all matches, and a part of them."""
-
     total: int
     rows: list[ListEntry]
 
 
 def parse_listed(reply: Any) -> ListPage:
-    """A reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
-    # Sort keys have all digits of the number; what RETURN answers for a sortable field is rounded.
+    """Parse a reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
+    # Sort keys have all digits; RETURN rounds sortable fields.
     if isinstance(reply, list):
         total, *parts = cast("list[Any]", reply)
         keys, sorts = parts[::2], parts[1::2]
@@ -102,7 +99,7 @@ def parse_listed(reply: Any) -> ListPage:
 
 
 def parse_hits(reply: Any) -> Hits:
-    """A reply of FT.SEARCH. Raises RedisUnavailable rather than pass on an incomplete answer."""
+    """Parse a reply of FT.SEARCH. Raises RedisUnavailable for an incomplete answer."""
     if isinstance(reply, ResponseError):
         raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
     if isinstance(reply, list):
@@ -121,7 +118,7 @@ def parse_hits(reply: Any) -> Hits:
 
 
 def _parse_list(reply: list[Any]) -> Hits:
-    """A reply of RESP2: the total, then for each hit its key, its score and its fields, as far as these were asked for."""
+    """RESP2: the total, then for each hit its key, score and fields, as far as requested."""
     total, parts = int(reply[0]), reply[1:]
     if not parts:
         return Hits(total)
@@ -137,7 +134,7 @@ def _parse_list(reply: list[Any]) -> Hits:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """The names in keys of one index, whose keys begin alike."""
+    """Return the names in keys of one index, which share their beginning."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)
@@ -147,17 +144,16 @@ def _names(keys: Sequence[bytes]) -> list[str]:
 
 
 def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
-    """Of sort keys ("#0.25"). What went away meanwhile may have none."""
+    """Parse sort keys ("#0.25"). A hit deleted meanwhile may have none."""
     if None not in sort_keys:
         return list(map(float, b"".join(cast("Sequence[bytes]", sort_keys)).split(b"#")[1:]))
     return [float(key[1:]) if key else _FARTHEST for key in sort_keys]
 
 
 def _values(count: int, rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
-    """Distances where they were asked for, else scores, else nothing."""
     if not rows or _DISTANCE not in rows[0]:
         return [0.0] * count if scores is None else list(map(float, scores))
-    # It is the first field that is asked for. What went away meanwhile has none.
+    # A hit deleted meanwhile has none.
     if isinstance(rows[0], list):
         return [float(row[1]) if row else _FARTHEST for row in cast("Sequence[list[bytes]]", rows)]
     return [float(row[_DISTANCE]) if row else _FARTHEST for row in cast("Sequence[Mapping[bytes, bytes]]", rows)]

@@ -1,4 +1,4 @@
-"""Blocks that a harness puts into a user's message, such as `<system-reminder>…</system-reminder>`: context, and nobody's words (pure)."""
+"""Remove blocks that a harness puts into a user's message, such as `<system-reminder>…</system-reminder>`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """Blocks by the names of their tags; case and the kind of hyphen (`-`, `_`) make no difference."""
+    """Blocks by tag name; case and `-` or `_` make no difference."""
 
     def __init__(self, tags: str) -> None:
         """`tags`: names, separated by commas."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """The text without its blocks, those inside a block included. A tag that is never closed is text like any other."""
+        """Return the text without its blocks and nested ones. An unclosed tag stays as text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         kept: list[str] = []
@@ -51,7 +51,6 @@ class ContextBlocks:
 
 @lru_cache(maxsize=8)
 def context_blocks(tags: str) -> ContextBlocks:
-    """The blocks of a setting."""
     return ContextBlocks(tags)
 
 

@@ -1,1 +1,1 @@
-"""Dates that texts name, read where they are certain: English, Chinese, German, Spanish and French, by one table each."""
+"""Read dates in texts where they are certain: English, Chinese, German, Spanish and French."""

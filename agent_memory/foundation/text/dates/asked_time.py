@@ -1,7 +1,6 @@
-"""The time that a question asks about: "What did I do last weekend?" (pure).
+"""Find the time that a question asks about: "What did I do last weekend?"
 
-A time that a statement mentions, that names a thing ("last week's meeting"), or that stands in a question for another time ("When did
-I …?") is none: it neither filters nor orders memories.
+Ignore times of statements, of things ("last week's meeting"), and of questions for another time ("When did I …?").
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ _MOST_CHARS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A half-open interval of time in UTC, and the words that named it."""
+    """A half-open interval in UTC, and the words that named it."""
 
     start: datetime
     end: datetime
     words: str
     is_in_words: bool = False
-    """Whether memories of that time may say it in the same words: "in May 2023", but not "last week" or "before May 2023"."""
+    """True if memories may use the same words: "in May 2023", but not "last week" or "before May 2023"."""
 
 
 def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """Return the time that a question asks about, read in `zone` as of `now`; None if it asks about none, or not certainly."""
+    """Return the time that a question certainly asks about, read in `zone` as of `now`, else None."""
     sentences = [part for part in _SENTENCE.split(text[-_MOST_CHARS:].strip()) if part.strip()]
     if not sentences:
         return None
@@ -51,7 +50,7 @@ def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
 
 
 def _ends(named: NamedTime) -> tuple[date, date]:
-    """The first day, and the day after the last."""
+    """Return the first day, and the day after the last."""
     after = named.last + timedelta(days=1)
     ends = {
         "on": (named.first, after),
@@ -64,7 +63,7 @@ def _ends(named: NamedTime) -> tuple[date, date]:
 
 
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
-    """Whether a sentence is a question whose object is the time that it mentions: at its beginning, at its end or before a preposition."""
+    """The time is the object of a question: at its beginning, at its end or before a preposition."""
     before, after = question[: mention.start], question[mention.end :]
     if table.asks_when.search(question):
         return False
@@ -86,5 +85,5 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
 
 
 def beside(text: str, span: Span) -> str:
-    """Return what a text says beside the time that it names."""
+    """Return the text without the words of the time."""
     return " ".join(text.replace(span.words, " ", 1).split())

@@ -1,6 +1,6 @@
-"""The dates that a text names: each with the days that it certainly means, or none (pure).
+"""Find dates in a text, each with the days that it certainly means, or none.
 
-"On 3 March 2024" is certain; so is "on Friday" in a clause that tells the past or the future. Where two readings remain, there is no date.
+"On 3 March 2024" is certain, "on Friday" in a clause about the past or future as well. Two readings give no date.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SENTENCE_END = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++(?=\s)|[
 _CLAUSE_END = re.compile(r"[,:，：、–—()（）]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car)\b", re.IGNORECASE)
 _OTHERS = [language for code, language in LANGUAGE_CODES.items() if code not in ("de", "es", "fr")]
 _SOME_DAY = date(2024, 5, 15)
-# A weekday so near a date is that of the date.
+# A weekday this near a date (characters) belongs to it.
 _BESIDE = 6
-# What stands before a date and says how it is meant.
+# Characters before a date that can qualify it.
 _BEFORE_CHARS = 40
-# So much of a clause is read on either side of a date.
+# Characters of a clause read on either side of a date.
 _CLAUSE_CHARS = 240
 _RELATIVE = frozenset(["near", "weekday", "weekday_number", "calendar", "weekend", "ago", "ahead", "day_of_month"])
 _TENSES: Sequence[Tense] = ("past", "future", "present", "unsure")
@@ -44,7 +44,7 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """Days that a text certainly names, both included, and where its words stand."""
+    """The days that a text certainly names, inclusive, and the position of the words."""
 
     first: date
     last: date
@@ -55,7 +55,7 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A place where a text names a date, which one if that is certain, and all that it may be; `kind` is the pattern's.
+    """A mention of a date: its certain time, and all possible readings; `kind` is the pattern's.
 
     Recurring days (the kind "each") may be any.
     """
@@ -70,7 +70,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """Whether it means another time on another day."""
+        """True if it means another time on another day."""
         return self.kind in _RELATIVE
 
 
@@ -82,12 +82,12 @@ class _Found(NamedTuple):
 
 
 def named_times(text: str, today: date) -> list[NamedTime]:
-    """Return the times that a text certainly names, in order; `today` is the day on which it is said."""
+    """Return the certain times in order; `today` is the day of the text."""
     return [mention.time for mention in mentions(text, today) if mention.time is not None]
 
 
 def only_time(text: str, today: date) -> NamedTime | None:
-    """Return the one time that a text names; None if it names several, or one that is not certain."""
+    """Return the only time of a text; None for several or an uncertain one."""
     found = mentions(text, today)
     times = sorted((each.time for each in found if each.time is not None), key=lambda each: UNITS.index(each.unit))
     if not times or len(times) < len(found):
@@ -98,12 +98,12 @@ def only_time(text: str, today: date) -> NamedTime | None:
 
 
 def names_time(text: str) -> bool:
-    """Whether a text names a time at all, certain or not."""
+    """True if a text names a time, certain or not."""
     return bool(mentions(text, _SOME_DAY))
 
 
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every place where the first 8,192 characters of a text name a date, in order."""
+    """Return every mention of a date in the first 8,192 characters, in order."""
     return _mentions(text[:_MOST_CHARS], today)
 
 
@@ -129,10 +129,10 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return words and Chinese characters; a text without figures and without any of them names no date."""
+    """A text without digits and without any of these words and characters names no date."""
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
-    # "days?" is "day" and "days".
+    # "days?" matches "day" and "days".
     plural = frozenset(word + "s" for word in words) | frozenset(word[:-1] for word in words)
     return words | plural, re.compile("[天年月周週期拜号號日晚]")
 
@@ -152,7 +152,7 @@ def _worded(text: str) -> Iterator[_Found]:
 
 
 def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
-    """Whether what looks like a date is another word ("may", "march"), or the name of a street."""
+    """True for another word ("may", "march") or a street's name."""
     groups = match.groupdict()
     month = groups.get("month")
     if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
@@ -162,7 +162,7 @@ def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """The tables of the languages that a text may be in; none where another language is as likely."""
+    """Return the tables of likely languages; none if another language is as likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     said = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -174,13 +174,13 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table of the language that a text is likely in; None for none or another."""
+    """Return the table of the text's likely language, None without one."""
     found = _tables_of(text)
     return found[0] if found else None
 
 
 def _without_overlaps(found: list[_Found]) -> list[_Found]:
-    """Of those that share characters the one with a year, or the longest, in the order of the text."""
+    """Of overlapping matches keep the one with a year, else the longest."""
     taken: list[_Found] = []
     for each in sorted(found, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in taken):
@@ -191,7 +191,7 @@ def _without_overlaps(found: list[_Found]) -> list[_Found]:
 
 
 def _weekday_beside(found: Sequence[_Found], index: int) -> tuple[int, int | None]:
-    """Where a weekday stands beside a date, and which it is; -1 and None for none."""
+    """Return the position and the day of a weekday beside a date; -1 and None without one."""
     each = found[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
@@ -204,7 +204,7 @@ def _weekday_beside(found: Sequence[_Found], index: int) -> tuple[int, int | Non
 
 
 def _mention(text: str, found: _Found, today: date, weekday: int | None, behind: int) -> Mention:
-    """A place with what it means; nothing before `behind` belongs to it."""
+    """Nothing before `behind` belongs to the match."""
     kind, match, table = found.kind, found.match, found.table
     start, end = match.span()
     if kind == "each":
@@ -237,7 +237,7 @@ def _has_year(found: _Found) -> bool:
 
 
 def _clause(text: str, start: int, end: int) -> tuple[int, int]:
-    """Where the clause around a date begins and ends."""
+    """Return the bounds of the clause around a date."""
     begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
     first, last = _around(_CLAUSE_END, text, start, end, begin, stop)
     if not _has_words(text[first:start] + " " + text[end:last]):
@@ -248,7 +248,6 @@ def _clause(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _tense(clause: str, table: Table) -> Tense:
-    """Which way a clause looks."""
     ways: list[Tense] = [way for way in _TENSES if table.tense[way].search(clause)]
     return ways[0] if len(ways) == 1 else "unsure" if ways else "none"
 
@@ -258,7 +257,7 @@ def _has_words(text: str) -> bool:
 
 
 def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
-    """From the last boundary before a place in a part of a text to the first behind it."""
+    """Return the last boundary before a position and the first after it."""
     for match in boundary.finditer(text, begin, start):
         begin = match.end()
     behind = boundary.search(text, end, stop)
@@ -266,7 +265,7 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
 
 
 def _joined(text: str, said: Sequence[tuple[_Found, Mention]]) -> Iterator[Mention]:
-    """Mentions, with two that are the ends of an interval as one: "from 3 March to 5 March 2024"."""
+    """Join the two ends of an interval: "from 3 March to 5 March 2024"."""
     index = 0
     while index < len(said):
         joint = _interval(text, said[index], said[index + 1]) if index + 1 < len(said) else None
@@ -284,7 +283,7 @@ def _interval(text: str, begin: tuple[_Found, Mention], end: tuple[_Found, Menti
     if not joins or one.kind not in _DATED or other.kind not in _DATED:
         return None
     first, last = one.time, other.time
-    # An end without a year has that of the other.
+    # An end without a year takes the other's year.
     if last is not None and not _has_year(found):
         meant = readings(found.kind, found.match, table, last.first, 0, "past", None)
         first = replace(last, first=meant[0].first, unit=meant[0].unit) if len(meant) == 1 else None
@@ -299,11 +298,11 @@ def _interval(text: str, begin: tuple[_Found, Mention], end: tuple[_Found, Menti
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the half-open interval of days in `zone`, in UTC."""
+    """Return the half-open interval of the days in `zone`, in UTC."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the first moment of a day in a zone, in UTC; the calendar's ends are moved inside what each zone has."""
+    """Return the first moment of a day in a zone, in UTC; clipped to dates that every zone has."""
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What a mention of a date may mean: none, one or several intervals of days (pure)."""
+"""The possible meanings of a date: none, one or several intervals of days."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Unit = Literal["day", "week", "month", "year"]
 Tense = Literal["past", "future", "present", "unsure", "none"]
 UNITS: Sequence[Unit] = ("day", "week", "month", "year")
 
-# A day without a year, or a month without one, is the near one if it is at most so near and no tense says otherwise.
+# Without a year or tense, the nearer date is meant if it is at most this near.
 _NEAR = timedelta(days=61)
-# Nor is it last year's day if that is nearly a year ago: people name the year then.
+# People name the year of a date nearly a year ago.
 _FAR = timedelta(days=300)
 _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
 
 
 class Reading(NamedTuple):
-    """Days that may be meant, both included."""
+    """Possible days, inclusive."""
 
     first: date
     last: date
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 
 
 def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all that a match may mean; the caller takes it if it is one. `weekday` is the one that stands beside a date."""
+    """Return all possible meanings of a match. `weekday` is the one beside a date."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "weekday" in groups:
         weekday = _index(table.weekdays, groups["weekday"])
@@ -92,7 +92,6 @@ def _year(groups: dict[str, str], today: date) -> int | None:
 
 
 def _dates(groups: dict[str, str], table: Table, today: date, tense: Tense, weekday: int | None) -> list[Reading]:
-    """A day of a month, or some days of one."""
     if "a" in groups:
         return _slashed(int(groups["a"]), int(groups["b"]), int(groups["year"]))
     month = int(groups["m"]) if "m" in groups else _index(table.months, groups["month"]) + 1
@@ -129,7 +128,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
     if "this" in groups:
         return [found[1]]
     if "last" in groups or "next" in groups:
-        # "Last May", said in November, is this year's or last year's.
+        # "Last May" in November: this year's or last year's.
         if "last" in groups:
             return [found[0]] if month >= today.month else [found[0], found[1]]
         return [found[2]] if month <= today.month else [found[1], found[2]]
@@ -137,7 +136,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(found: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Of the same day in several years the one that tense and nearness leave."""
+    """Choose the year of a day by tense and nearness."""
     behind = max((each for each in found if each.first < today), default=None)
     ahead = min((each for each in found if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
@@ -151,7 +150,7 @@ def _likely(found: list[Reading], today: date, tense: Tense) -> list[Reading]:
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """A weekday; "last" and "next" ones are certain where they lie in another week than today."""
+    """ "Last" and "next" are certain if they lie in another week than today."""
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
     for name, step in weeks.items():
@@ -172,7 +171,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
-    """A weekday with the day of a month: "Friday the 20th" of the last, this or the next month."""
+    """A weekday with a day of the month: "Friday the 20th" of the last, this or next month."""
     found: list[Reading] = []
     for step in (-1, 0, 1):
         index = today.year * 12 + today.month - 1 + step
@@ -186,7 +185,7 @@ def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """The calendar week (from Monday), month or year that is `step` away from today's."""
+    """Return the calendar week (from Monday), month or year `step` away from today's."""
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":
@@ -199,7 +198,7 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Saturday and Sunday. "Next weekend" may be the one of this week, unless that is today."""
+    """ "Next weekend" may be this week's, unless that is today."""
     saturday = today - timedelta(days=today.weekday() - 5)
     this, last, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))
@@ -221,9 +220,8 @@ def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading
 
 
 def _shifted(kind: str, groups: dict[str, str], table: Table, today: date, tense: Tense) -> list[Reading]:
-    """ "Three weeks ago" and "in three weeks": the day, week, month or year that is so far away."""
     unit, count = _unit(groups, table), table.count(groups["count"])
     if not 0 < count <= _MOST_UNITS[unit] or (kind == "ahead" and tense in ("past", "unsure")):
-        # "I read it in two days" tells how long it took.
+        # "I read it in two days" is a duration.
         return []
     return [calendar_unit(unit, -count if kind == "ago" else count, today)]

@@ -1,4 +1,4 @@
-"""Times that depend on the day on which they are said: "yesterday", "next week" (pure)."""
+"""Times that depend on the day of the text: "yesterday", "next week"."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _PREPOSITION_CHARS = 40  # before a time: so far is looked for a preposition
 
 
 def names_relative_time(text: str) -> bool:
-    """Whether a text names a time that depends on when it is said, so that on another day it means another."""
+    """True if the text names a time that means another one on another day."""
     return bool(_relative(text))
 
 
 def same_meaning(text: str, said: datetime) -> tuple[datetime, datetime] | None:
-    """From when until when a text that was said at a time means the same: "yesterday" on that day, "this month" in that month, in UTC.
+    """Return the interval (UTC) in which a text keeps its meaning: the day for "yesterday", the month for "this
+    month".
 
-    None when it means the same at any time.
+    None if it always means the same.
     """
     named = _relative(text)
     if not named:
@@ -48,9 +49,9 @@ def _relative(text: str) -> Sequence[Mention]:
 
 
 def with_absolute_times(text: str, today: date) -> str:
-    """Return a text without times that only its day tells: "yesterday" becomes "on 4 March 2024".
+    """Replace relative times: "yesterday" becomes "on 4 March 2024".
 
-    English words are replaced; behind those of other languages the time is added, as 2024-03-04. Quotations stay as they are.
+    English words are replaced; in other languages the time is added as 2024-03-04. Quotations stay unchanged.
     """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
@@ -66,7 +67,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """A time in words that mean the same on each day, without a preposition behind another one."""
+    """Drop the preposition of the new words after another one."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

@@ -1,7 +1,7 @@
-"""How languages name dates: one TOML table each in `text/data/dates`, compiled at first use (pure).
+"""Compile the TOML tables of dates (`text/data/dates`), one for each language, at first use.
 
-A table has patterns by kind, with the placeholders of `_placeholders`; words before a date ("since", "early"); the words by which a clause
-tells the past or the future; and how its questions ask. `each` matches recurring days, `none` what only looks like a date.
+A table has patterns by kind, with the placeholders of `_placeholders`; words before a date ("since", "early"); words of
+past and future; and forms of questions. `each` matches recurring days, `none` what only looks like a date.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NUMERIC = (
     r"(?<![\w.,/-])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\d/])",
 )
 NUMERIC = tuple(map(re.compile, _NUMERIC))
-"""Dates in figures, which are the same in each language: ISO 8601, dotted, and slashed, where day and month may be either."""
+"""Dates in digits: ISO 8601, dotted, and slashed, where day and month are ambiguous."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The table of a language, compiled."""
+    """The compiled table of a language."""
 
     code: str
     blankless: bool
@@ -42,36 +42,36 @@ class Table:
     numbers: Mapping[str, int]
     words_too: re.Pattern[str]
     patterns: Sequence[tuple[str, re.Pattern[str], int]]
-    """Kind, pattern and, of days that are near, how many days from today."""
+    """Kind, pattern and, for near days, the days from today."""
     before: Mapping[str, re.Pattern[str]]
-    """What stands before a date: "since", "until", "before", "after", "part", "street", and "or" behind another number."""
+    """Words before a date: "since", "until", "before", "after", "part", "street", and "or" after another number."""
     joins: re.Pattern[str]
-    """What stands between the two ends of an interval."""
+    """Words between the two ends of an interval."""
     between: re.Pattern[str]
     and_: re.Pattern[str]
     yearly: re.Pattern[str]
-    """What happens on a day of each year, so that the day needs its own."""
+    """Yearly events: their day needs its own year."""
     followed: re.Pattern[str]
-    """What stands behind a date and makes it another."""
+    """Words after a date that change it."""
     tense: Mapping[str, re.Pattern[str]]
     asks: re.Pattern[str]
     asks_when: re.Pattern[str]
     attribute: re.Pattern[str]
-    """What stands before a time that names a thing: "the photos of last week"."""
+    """Words before a time that names a thing: "the photos of last week"."""
     goes_on: re.Pattern[str]
-    """Prepositions, which may follow that time: "last week in Rome"."""
+    """Prepositions that may follow the time: "last week in Rome"."""
     fillers: re.Pattern[str]
     tail: int
-    """How many words may follow the time that a question asks about: verbs stand last in German."""
+    """Words that may follow the time of a question: German verbs come last."""
 
     def count(self, said: str) -> int:
-        """The number that a word or figures say; 0 where it is none."""
+        """Return the number of a word or digits, 0 for none."""
         known = self.numbers.get(said.lower())
         return known if known is not None else number(said)
 
 
 def number(said: str) -> int:
-    """A number up to 99, or a year, in figures or Chinese numerals; 0 where it is none."""
+    """Return a number up to 99, or a year, in digits or Chinese numerals; 0 for none."""
     if said.isdecimal():
         return int(said)
     if len(said) == 4 and all(digit in _CHINESE for digit in said):
@@ -84,7 +84,6 @@ def number(said: str) -> int:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Table]:
-    """All tables, by language code."""
     folder = resources.files("agent_memory.foundation.text.data").joinpath("dates")
     return {code: _table(code, tomllib.loads(folder.joinpath(f"{code}.toml").read_text(encoding="utf-8"))) for code in CODES}
 
@@ -139,8 +138,9 @@ def _table(code: str, source: Mapping[str, Any]) -> Table:
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
-    """What templates are filled with: {D} one day of a month or two, {DM} day and month in figures, {M} a month, {Y} a year, {W} a weekday,
-    {N} a number, {U} a unit, {C} one that is a calendar's."""
+    """{D} one or two days of a month, {DM} day and month in digits, {M} month, {Y} year, {W} weekday, {N} number, {U}
+    unit, {C} calendar unit.
+    """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")
     first = rf"(?:(?P<first>{day})(?:{ordinal})?\s?(?:{source['to']})\s?(?:the |le |el |den |dem )?)?"
@@ -161,7 +161,7 @@ def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def calendar_names() -> frozenset[str]:
-    """The names of months and weekdays in all these languages, in small letters."""
+    """Return the lower-case names of months and weekdays in all languages."""
     return frozenset(name for table in tables().values() for name in table.names)
 
 

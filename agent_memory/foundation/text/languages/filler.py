@@ -1,6 +1,6 @@
-"""What says nothing: greetings, thanks, laughter, farewells, acknowledgements, tests and keyboard noise, in fifteen languages (pure).
+"""Recognize texts without content: greetings, thanks, laughter, tests and keyboard noise, in fifteen languages.
 
-The words are data files (see `phrases.py`); the shapes of noise, such as runs of keys, are here.
+Words are in data files (see `phrases.py`); shapes of noise, such as runs of keys, are here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import lru_cache
 from agent_memory.foundation.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
 from agent_memory.foundation.text.terms import EDGES, STOP_WORDS, fold
 
-# What is longer says something; so far a text is looked at.
 _MOST_CHARS = 20_000
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
@@ -23,13 +22,13 @@ _AS_EMOJI = "\ufe0f"
 _VOWELS = frozenset("aeiouy")
 _LATIN = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
-# Shortest runs of neighbouring keys, from the left end of a row and elsewhere, and of each part of several.
+# Shortest runs of neighboring keys: from the left end of a row, elsewhere, and each part of several runs.
 _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
 _CONSONANTS = 6  # letters of a Latin word without a vowel
 _HOME = 7  # letters of a word from the middle row alone
 
 
-# Of words that no phrase of filler has, and that are no single keys, so many are not noise, either. Longer queries say something anyway.
+# This many unknown words of at least this length are content.
 _ENOUGH, _SHORT = 4, 3
 _LONGEST_WHOLE = 8  # words, or characters, of what is known as a whole
 _MOST_QUERY_CHARS = 500
@@ -37,15 +36,15 @@ _MOST_QUERY_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """A language's filler: phrases (as tuples of words) that are it, words that are it beside such, and the longest phrase's length."""
+    """A language's filler: phrases (tuples of words) -> filler by itself (True) or only beside others (False)."""
 
     filler: Mapping[tuple[str, ...], bool]
     squeezed: frozenset[str]
     longest: int
 
     def covers(self, said: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """Whether words are phrases of filler one behind the other, and not only words beside such; `shapes` are noise in any language."""
-        # For each place: None when no phrases end there, else whether one of them is filler by itself.
+        """True if the words are a sequence of filler phrases, at least one by itself; `shapes`: noise in any language."""
+        # For each position: None if no phrase ends there, else whether one is filler by itself.
         reached: list[bool | None] = [False]
         for end in range(1, len(said) + 1):
             best: bool | None = None
@@ -76,16 +75,16 @@ class _Lexicon:
 
 
 def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
-    """Whether a word is one of these with letters held: "hiiii", "soooo", "heyy"."""
+    """ "hiiii", "soooo", "heyy"."""
     if _LONG_RUN.search(word) is not None:
         return _RUN.sub(r"\1", word) in squeezed
     return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
 
 
 def is_filler(text: str) -> bool:
-    """Whether a text says nothing that could be remembered: filler words alone, noise, punctuation, emoji, or nothing at all.
+    """True if a text has nothing to remember: filler words, noise, punctuation, emoji, or nothing.
 
-    An answer ("No.", "Yes.") and a number say something.
+    Answers ("No.", "Yes.") and numbers are content.
     """
     if len(text) > _MOST_CHARS:
         return False
@@ -109,7 +108,7 @@ def is_filler(text: str) -> bool:
 
 
 def has_content(query: str) -> bool:
-    """Whether a query has a word of content: not "thanks!", "ok", "x", "👍"."""
+    """True if a query has a word of content: not "thanks!", "ok", "x", "👍"."""
     if len(query) > _MOST_QUERY_CHARS:
         return True
     if query.isascii():
@@ -118,18 +117,18 @@ def has_content(query: str) -> bool:
             return True
     said = _words(query)
     if (len(said) == 1 and said[0] in _answers()) or _whole().get(tuple(said)) is False:
-        # "Yes" and "me too" are answers, and ask for nothing.
+        # Answers such as "yes" and "me too" ask for nothing.
         return False
     return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
 
 
 def literal_words(query: str) -> list[str]:
-    """What of a query without a word of content can still be looked for as it is spelled: "C++", "R", an emoji; not "ok" or "thanks!"."""
+    """Return words of a query without content that can still be searched literally: "C++", "R", an emoji."""
     known = _vocabulary() | _answers() | STOP_WORDS
     literals: list[str] = []
     for chunk in query.split():
         word = _spelled(chunk).strip(EDGES)
-        # Of single letters a capital is a name: the language R.
+        # A single capital letter is a name: the language R.
         is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in known
         if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
             literals.append(word)
@@ -137,7 +136,7 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """Whether a folded word stands in a text by itself, as it is spelled; signs may stand anywhere."""
+    """True if a folded word occurs in a text as a whole word; signs may occur anywhere."""
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
         end = start + len(literal)
@@ -152,7 +151,6 @@ def _spelled(text: str) -> str:
 
 
 def _is_sounded(word: str) -> bool:
-    """Whether a word is a noise of several letters: laughter, held letters, neighbouring keys."""
     return len(word) > 1 and word.isalpha()
 
 
@@ -163,7 +161,6 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _is_shape(word: str) -> bool:
-    """Whether a word is noise by its letters: laughter, one letter, neighbouring keys, consonants."""
     if len(word) == 1:
         return _LETTERS.match(word) is not None
     letters = frozenset(word)
@@ -173,7 +170,7 @@ def _is_shape(word: str) -> bool:
 
 
 def _is_keys(word: str) -> bool:
-    """Whether a word is neighbouring keys ("asdf", "qweqwe"), a long row of consonants, or a long word of the middle row."""
+    """Neighboring keys ("asdf", "qweqwe"), a row of consonants, or a long word of the middle row."""
     bare = word.rstrip(_DIGITS)
     if len(bare) < _FROM_THE_END:
         return False
@@ -190,7 +187,7 @@ def _is_keys(word: str) -> bool:
 
 
 def _key_runs(word: str) -> list[str]:
-    """A word as runs along the rows of a keyboard; none when a part of it is no run."""
+    """Split a word into runs along keyboard rows; empty if a part is no run."""
     runs: list[str] = []
     at = 0
     while at < len(word):
@@ -225,7 +222,7 @@ def _lexicons() -> Sequence[_Lexicon]:
 def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexicon:
     filler = dict.fromkeys(language.phrases("beside"), False) | dict(more) | dict.fromkeys(language.phrases("filler"), True)
     filler |= dict.fromkeys(language.phrases("test"), True)
-    # Words that mean something else in a language are filler there only beside others.
+    # Words with another meaning in this language are filler only beside others.
     filler |= dict.fromkeys(language.phrases("only beside"), False)
     squeezed = frozenset(_RUN.sub(r"\1", said[0]) for said, alone in filler.items() if alone and len(said) == 1 and len(said[0]) > 1)
     return _Lexicon(filler, squeezed, max(map(len, filler)))
@@ -233,7 +230,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Every word of a phrase of filler, whatever the language: most texts have another one."""
+    """Most texts have a word outside of it."""
     return frozenset(word for lexicon in _lexicons() for said in lexicon.filler for word in said)
 
 
@@ -244,7 +241,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Texts that are filler as a whole (True), or answers (False), whatever their words are beside others."""
+    """Texts that are filler (True) or answers (False) as a whole."""
     known = languages().values()
     alone = dict.fromkeys((said for language in known for said in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((said for language in known for said in language.phrases("answers")), False)
@@ -252,7 +249,6 @@ def _whole() -> Mapping[tuple[str, ...], bool]:
 
 @lru_cache(maxsize=1)
 def _answers() -> frozenset[str]:
-    """Single words that may stand beside filler."""
     sections = ("beside", "only beside")
     return frozenset(said[0] for code in languages().values() for name in sections for said in code.phrases(name) if len(said) == 1)
 
@@ -264,7 +260,7 @@ def _tests() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _laughter() -> Sequence[tuple[frozenset[str], int]]:
-    """The letters of each kind of laughter, and how many of them it takes at least."""
+    """The letters and the least length of each kind of laughter."""
     return [
         (frozenset(said[0]), len(said[0])) for language in languages().values() for said in language.phrases("laughter") if len(said) == 1
     ]

@@ -1,4 +1,4 @@
-"""What of a user's statements lasts: who somebody is, where they live, whom they belong to; by the languages' data files (pure)."""
+"""Recognize statements about lasting facts: identity, home, family; by the languages' data files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import lru_cache
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.languages.phrases import Language, languages, tokens
 
-# What is longer is no introduction, nor a plain statement of what lasts.
+# Longer texts are no introduction.
 _MOST_CHARS = 600
 _PAIR = 2
 _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """Whether a short text says how somebody is called: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
+    """True if a short text tells a name: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
     if len(text) > _MOST_CHARS:
         return False
     said = tokens(text)
@@ -24,10 +24,10 @@ def says_name(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """Whether a short text has a word of what lasts: where somebody lives and works, family, health, likes and dislikes."""
+    """True if a short text has a word of lasting facts: home, work, family, health, likes and dislikes."""
     if len(text) > _MOST_CHARS:
         return False
-    # An article or a pronoun may stand before an apostrophe ("j'habite").
+    # An article or pronoun may precede an apostrophe ("j'habite").
     said = [token.word for token in tokens(_APOSTROPHES.sub(" ", text))]
     words, characters = _lasting()
     return not words.isdisjoint(said) or (analysis.is_blankless(text) and characters.search("".join(said)) is not None)
@@ -35,13 +35,13 @@ def is_lasting(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def name_terms() -> Sequence[str]:
-    """Index terms (`text.terms`) of the words that say how somebody is called: those of what lasts that stand in `[name]`, too."""
+    """Index terms of lasting words that tell a name."""
     return list(frozenset(_terms("name")).intersection(lasting_terms()))
 
 
 @lru_cache(maxsize=1)
 def lasting_terms() -> Sequence[str]:
-    """The index terms of the words of what lasts."""
+    """Index terms of lasting words."""
     return _terms("lasting")
 
 
@@ -61,7 +61,7 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """The terms of the words of a section; of scripts that write no blanks the pairs."""
+    """Scripts without blanks give pairs of characters."""
     found: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):
@@ -74,5 +74,5 @@ def _terms_of(word: str) -> Sequence[str]:
     made = analysis.terms(word)
     if not analysis.is_blankless(word):
         return made
-    # Its characters come first, then their pairs: a character says nothing.
+    # Single characters come first, and say nothing.
     return made[len(word) :] if len(word) >= _PAIR else made

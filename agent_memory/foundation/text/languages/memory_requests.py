@@ -1,4 +1,4 @@
-"""Requests to the memory itself: "remember that …", "please forget …", in fifteen languages, by their data files (pure)."""
+"""Recognize requests to the memory ("remember that …", "please forget …") in fifteen languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.foundation.text.languages.phrases import Joined, Language, Tok
 
 RequestKind = Literal["remember", "forget"]
 
-# What is longer is a text that somebody put in, and no request.
+# Longer texts are pasted, no request.
 _MOST_CHARS = 4000
 _HEAD_TOKENS, _TAIL_TOKENS = 40, 30
 _LEADS = 4
@@ -28,12 +28,12 @@ _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s
 
 
 class MemoryRequest(NamedTuple):
-    """What is asked of the memory, and about what: in the words of who asks."""
+    """A request to the memory and its subject, in the user's words."""
 
     kind: RequestKind
     subject: str
     about: bool = False
-    """Whether all that has to do with it is meant: "forget everything about Anna"."""
+    """True for everything about the subject: "forget everything about Anna"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class _Requests:
         )
 
     def read(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
-        """The request in a text whose tokens are known."""
         head = said[:_HEAD_TOKENS]
         if self.told and text[head[0].start : head[0].end].lower() in self.told:
             return None
@@ -112,19 +111,19 @@ class _Requests:
         return self._read_behind(text, said)
 
     def _beginnings(self, joined: Joined) -> list[int]:
-        """Where a request may begin: at once, or behind polite words."""
+        """A request begins at once, or after polite words."""
         places = [0]
         while self.lead is not None and len(places) <= _LEADS and (m := self.lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())
         return places
 
     def _kept_from(self, said: Sequence[Token], joined: Joined, end: int) -> int:
-        """Where what is asked for begins behind a phrase, whose last word may belong to it."""
+        """The last word of a phrase may belong to the subject."""
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and said[count - 1].word in self.kept else end
 
     def _announced(self, text: str, said: Sequence[Token], joined: Joined, at: int) -> str | None:
-        """What stands behind a word that announces it and a colon, in whatever language: "Remember: ich bin Linkshänder"."""
+        """A subject after an announcing word and a colon, in any language: "Remember: ich bin Linkshänder"."""
         m = None if self.announced is None else self.announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
         if not 0 < count < len(said) or text[said[count - 1].end : said[count].start].strip() not in _ANNOUNCING:
@@ -143,7 +142,6 @@ class _Requests:
         return MemoryRequest("remember", bare) if bare else None
 
     def _forgotten(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
-        """A request to forget what the tokens say behind a place of their joined text, or what is about it."""
         if text.rstrip().endswith(_MARKS) and not polite:
             return None
         demonstrative = end
@@ -153,11 +151,11 @@ class _Requests:
                 break
             end = m.end()
         subject = self._bare(_from(text, said, joined, end)) or self._bare(_from(text, said, joined, demonstrative))
-        # What goes on says something else: "Forget the marathon, I want to swim".
+        # A continuation says something else: "Forget the marathon, I want to swim".
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _to_forget(self, text: str, subject: str) -> MemoryRequest:
-        """A request to forget a subject, or all about it: what asks for all stands behind the subject, or in the words around it."""
+        """The words for "everything" follow the subject, or surround it."""
         thing = self._cut(subject, self.everything_about)
         if thing != subject:
             return MemoryRequest("forget", thing, about=True)
@@ -166,7 +164,7 @@ class _Requests:
         return MemoryRequest("forget", subject, about=asks_for_all)
 
     def _read_behind(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
-        """Requests of languages whose verb comes last."""
+        """Languages whose verb comes last."""
         if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
             return None
         tail = said[-_TAIL_TOKENS:]
@@ -193,17 +191,15 @@ class _Requests:
         return None
 
     def _without_lead(self, text: str, said: Sequence[Token]) -> str:
-        """What tokens say behind polite words; these themselves where they say nothing else."""
         joined = self.language.join(said)
         start = self._beginnings(joined)[-1]
         return _from(text, said, joined, start) or _from(text, said, joined, 0)
 
     def _bare(self, subject: str) -> str:
-        """A subject without politeness and marks behind it."""
         return self._cut(subject.strip(_ENDS), self.trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
-        """A subject without what closes it; the subject itself where it is nothing else."""
+        """Remove what closes the subject, unless it is nothing else."""
         said = tokens(subject)
         joined = self.language.join(said)
         m = None if closing is None else closing.search(joined.text)
@@ -214,7 +210,6 @@ class _Requests:
 
 
 def _from(text: str, said: Sequence[Token], joined: Joined, end: int) -> str:
-    """What of a text stands behind a place of its joined tokens."""
     count = sum(stop <= end for stop in joined.ends)
     return text[said[count].start : said[-1].end].strip(_EDGES) if count < len(said) else ""
 
@@ -226,9 +221,9 @@ def _all() -> Sequence[_Requests]:
 
 @lru_cache(maxsize=256)
 def memory_request(text: str) -> MemoryRequest | None:
-    """The request to the memory that a whole text is, or None: "Remember that I'm vegan" asks to remember "I'm vegan".
+    """Return the request that a whole text is: "Remember that I'm vegan" asks to remember "I'm vegan".
 
-    What is quoted, or stands in the middle of what is told, is none. A reminder ("Don't forget that …") is to be remembered.
+    None for quotations and requests inside a statement. A reminder ("Don't forget that …") means to remember.
     """
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
@@ -237,16 +232,15 @@ def memory_request(text: str) -> MemoryRequest | None:
 
 
 def _read(text: str) -> MemoryRequest | None:
-    """The request that a text begins or ends as, in whatever language."""
     said = tokens(text)
     if not said:
         return None
     requests = [request for language in _all() if (request := language.read(text, said)) is not None]
-    # Languages share verbs ("note"): the one whose phrases leave the least is the text's.
+    # Languages share verbs ("note"): the language that leaves the shortest subject wins.
     return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
 
 
 def _read_behind_call(text: str) -> MemoryRequest | None:
-    """The request behind a few words and a comma, whoever or whatever they call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
+    """A request after a short call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
     call = _CALL.match(text)
     return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])

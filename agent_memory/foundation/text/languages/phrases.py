@@ -1,9 +1,9 @@
-"""What is known of each language's phrases: files in `agent_memory/foundation/text/data`, one a language, that anyone can extend.
+"""Phrases of each language, from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, `[filler]` and the like, each of phrases that stand apart by commas or lines; `#` begins a comment. In a phrase
-`a|b` is either word (`_` is a blank within one), `(a)` may be missing, `~` is any word, `<verbs>` any word of the section `[verbs]` (`_` is
-a blank in its name, too), and `*` is the rest, or what stands between two parts. In a language that writes no blanks
-(`[blankless]` in the file) blanks in a phrase only part alternatives. Case, accents, apostrophes and punctuation make no difference.
+A file has sections, such as `[filler]`, of phrases separated by commas or lines; `#` begins a comment. In a phrase:
+`a|b` is either word (`_` is a blank in one), `(a)` is optional, `~` is any word, `<verbs>` any word of `[verbs]`,
+`*` is the rest or the part between. `[blankless]` languages use blanks only to separate alternatives.
+Case, accents, apostrophes and punctuation make no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CODES = ("en", "zh", "es", "de", "fr", "pt", "ru", "ja", "ko", "it", "nl", "pl",
 REST = "*"
 ANY_WORD = "~"
 
-# Vowel signs and the like are parts of words, which `\w` does not know.
+# Vowel signs are parts of words, which `\w` does not match.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
     "\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"
@@ -30,7 +30,7 @@ _MARKS = (
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
-"""A character of a script that writes no blanks between words."""
+"""A character of a script without blanks."""
 _OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
@@ -38,7 +38,7 @@ _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
 
 
 class Token(NamedTuple):
-    """A word, or a character of a script without blanks: folded, and where it stands in the text."""
+    """A folded word, or a character of a script without blanks, and its position."""
 
     word: str
     start: int
@@ -46,10 +46,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a text; apostrophes part no words."""
+    """Return the tokens of a text; apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
-        # What is marks alone is no word.
+        # Marks alone are no word.
         return [Token(word, m.start(), m.end()) for m in _TOKEN.finditer(text) if m[0] != _PROLONGED and (word := folded(m[0]))]
     shifts = [m.start() - index for index, m in enumerate(_APOSTROPHES.finditer(text))]
     spans: list[Token] = []
@@ -67,12 +67,12 @@ def tokens(text: str) -> list[Token]:
 
 @lru_cache(maxsize=8192)
 def folded(word: str) -> str:
-    """A word without case, accents and Arabic vowel signs."""
+    """Return a word without case, accents and Arabic vowel signs."""
     return _HARAKAT.sub("", fold(word))
 
 
 class Joined(NamedTuple):
-    """Tokens as one string, for patterns, and where each ends in it."""
+    """Tokens as one string for patterns, and the end of each."""
 
     text: str
     ends: Sequence[int]
@@ -80,14 +80,14 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """A language's phrases by section, as they are written in its file."""
+    """A language's phrases by section, as written in its file."""
 
     code: str
     blankless: bool
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """The phrases of a section as tokens, with every alternative written out."""
+        """Yield the phrases of a section as tokens, with every alternative."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 said = tuple(token.word for token in tokens(" ".join(choice)))
@@ -95,21 +95,20 @@ class Language:
                     yield said
 
     def words(self, section: str) -> frozenset[str]:
-        """The single words of a section; of a language without blanks its phrases as they are."""
+        """Return the single words of a section; in languages without blanks, whole phrases."""
         return frozenset(self._between.join(said) for said in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
-        """All words of the phrases of some sections."""
         lines = (line for section in sections for line in self.sections.get(section, ()))
         return frozenset(token.word for line in lines for token in tokens(line.replace("_", " ")))
 
     def least_words(self, section: str) -> int:
-        """How many words each phrase of a section has at least; two are as good as more."""
+        """Return the least number of words in a phrase of a section, at most two."""
         lines = (_OPTIONAL.sub(" ", line).split() for line in self.sections.get(section, ()))
         return min((min(len(parts), 2) for parts in lines), default=0)
 
     def join(self, said: Sequence[Token]) -> Joined:
-        """Tokens as `pattern` reads them."""
+        """Join tokens for patterns."""
         ends: list[int] = []
         length = 0
         for token in said:
@@ -118,17 +117,18 @@ class Language:
         return Joined("".join(token.word + self._between for token in said), ends)
 
     def pattern(self, section: str) -> re.Pattern[str] | None:
-        """What matches joined tokens that begin with a phrase of a section (one that ends in `*`), or are one; None without phrases.
+        """Return a pattern that matches joined tokens which are a phrase, or begin with one that ends in `*`; None
+        without phrases.
 
-        Use `match`; of `* …` phrases `suffix_pattern` is made.
+        Use `match`; `suffix_pattern` handles phrases that begin with `*`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
-        # What is known to the end says more than what only begins so.
+        # More specific phrases come first.
         sources = [self._source(line) for line in sorted(lines, key=lambda line: REST not in line.split()[:-1])]
         return re.compile("|".join(sources)) if sources else None
 
     def suffix_pattern(self, section: str) -> re.Pattern[str] | None:
-        """What finds the end of joined tokens that end with a phrase of a section that begins with `*`."""
+        """Return a pattern for the end of joined tokens, from phrases that begin with `*`."""
         sources = [
             ("" if self.blankless else r"(?<=\s)") + self._source(line[1:])
             for line in self.sections.get(section, ())
@@ -137,24 +137,23 @@ class Language:
         return re.compile("|".join(sources)) if sources else None
 
     def openings(self, section: str) -> re.Pattern[str] | None:
-        """What matches joined tokens that begin with a phrase of a section, whatever follows; the longest first."""
+        """Return a pattern for tokens that begin with a phrase; the longest first."""
         lines = sorted(self.sections.get(section, ()), key=len, reverse=True)
         return re.compile("|".join(self._source(line + REST) for line in lines)) if lines else None
 
     def closings(self, section: str) -> re.Pattern[str] | None:
-        """What finds the end of joined tokens that end with a phrase of a section."""
+        """Return a pattern for tokens that end with a phrase."""
         before = "" if self.blankless else r"(?<=\s)"
         lines = self.sections.get(section, ())
         return re.compile("|".join(before + self._source(line) for line in lines)) if lines else None
 
     def anywhere(self, section: str) -> re.Pattern[str] | None:
-        """What finds a phrase of a section in joined tokens, wherever it stands in them; use `search`."""
+        """Return a pattern for a phrase anywhere in tokens; use `search`."""
         before = "" if self.blankless else r"(?:^|(?<=\s))"
         sources = [self._source(line + REST) for line in self.sections.get(section, ())]
         return re.compile(before + "(?:" + "|".join(sources) + ")") if sources else None
 
     def _choices(self, part: str) -> Iterator[str]:
-        """The alternatives of a part, those of sections written out."""
         for choice in _alternatives(part):
             if choice.startswith("<"):
                 yield from self.sections[choice[1:-1].replace("_", " ")]
@@ -189,13 +188,12 @@ def _alternatives(part: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def languages() -> Mapping[str, Language]:
-    """All languages by their codes."""
     return {code: _read(code) for code in CODES}
 
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """A language's words that say nothing by themselves, as its file lists them; none for a language that lists none."""
+    """Return a language's function words, if its file lists them."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 
@@ -203,14 +201,16 @@ _ASCII_WORD = re.compile(r"[a-z]+")
 
 
 def ascii_words(text: str) -> list[str]:
-    """The words of a text in ASCII, in lower case; apostrophes part no words."""
+    """Return the lower-case ASCII words of a text; apostrophes do not split words."""
     return _ASCII_WORD.findall(text.lower().replace("'", "").replace("`", ""))
 
 
 @lru_cache(maxsize=4)
 def ascii_vocabulary(*sections: str) -> frozenset[str]:
-    """All words in ASCII of some sections of all languages: a text with another one holds more than their phrases, which is seen at a
-    glance; to match the phrases takes a hundred times as long."""
+    """Return all ASCII words of some sections of all languages.
+
+    A text with other words cannot match their phrases; matching takes a hundred times as long.
+    """
     lines = (line for language in languages().values() for section in sections for line in language.sections.get(section, ()))
     return frozenset(word for line in lines for word in ascii_words(line.replace("_", " ")))
 

@@ -1,4 +1,4 @@
-"""Compiling ahead what the phrases of all languages are looked for with."""
+"""Compile the phrases of all languages ahead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from agent_memory.foundation.text.languages.questions import is_about_everything
 
 
 def compile_phrases() -> None:
-    """Compile all patterns, which takes half a second; without this, the first request that needs them holds the event loop for as long."""
+    """Compile all patterns (0.5 s), which would otherwise block the event loop in the first request."""
     for read in (is_filler, memory_request, is_bare_question, is_about_everything):
         read("What do you know about me, and did I tell you that I moved to Rome?")

@@ -1,4 +1,4 @@
-"""What a text asks: bare questions, and questions about everything that is remembered; fifteen languages, by their data files (pure)."""
+"""Recognize bare questions, and questions about everything in memory, in fifteen languages."""
 
 from __future__ import annotations
 
@@ -11,33 +11,31 @@ from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
 from agent_memory.foundation.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
-# What asks stands within so many characters.
 _BEGINNING = 256
-# Longer texts tell something.
+# Longer texts are statements.
 _MOST_CHARS = 600
 _MOST_QUERY_CHARS = 200
 _MOST_ASKED_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
-# Who ends a sentence with one of these takes care of marks: without a question mark it states, whatever it begins with.
+# A sentence with a full stop but no question mark is a statement.
 _STOPS = frozenset(".!。！｡।")
 _CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
 _QUOTES = "\"'“”«»„「『‘"
-# A question without a mark is short.
+# Questions without a mark are short.
 _UNMARKED_TOKENS = 14
 _UNMARKED_CHARACTERS = 24
-# So short a question is understood without its accents.
+# Questions this short are understood without accents.
 _UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
-# Whatever somebody calls it to tell what is known of them, it takes few words: "Spill everything you know about me".
 _MOST_TOKENS_AHEAD = 5
-"""Sections of what asks for all that is remembered."""
+"""Words before "you know about me": "Spill everything you know about me"."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """How a language asks."""
+    """The question forms of a language."""
 
     language: Language
     interrogatives: frozenset[str]
@@ -51,41 +49,41 @@ class _Forms:
     no_question: frozenset[str]
 
     def opens(self, said: Sequence[Token]) -> bool:
-        """Whether a clause begins as a question does."""
+        """True if a clause begins like a question."""
         return self._begins(said, self.interrogatives) or self._begins(said, self.openers)
 
     def states(self, said: Sequence[Token]) -> bool:
-        """Whether a clause begins as a statement does."""
+        """True if a clause begins like a statement."""
         return self._begins(said, self.subjects)
 
     def asks(self, said: Sequence[Token]) -> bool:
-        """Whether a clause has a word that asks, wherever it stands."""
+        """True if a clause has an interrogative anywhere."""
         if self.language.blankless:
             whole = self.language.join(said).text
             return any(word in whole for word in self.interrogatives) or whole.endswith(self.endings)
         return any(token.word in self.interrogatives for token in said) or self.ends(said)
 
     def ends(self, said: Sequence[Token]) -> bool:
-        """Whether a clause ends as only a question does."""
+        """True if a clause ends as only questions do."""
         if not self.endings or not said:
             return False
         whole = self.language.join(said).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
 
     def lacks_accent(self, said: Sequence[Token], sentence: str) -> bool:
-        """Whether a longer clause begins with a word that asks only with an accent: "Cuando llueve me quedo en casa"."""
+        """True for a longer clause whose first word asks only with an accent: "Cuando llueve me quedo en casa"."""
         first = said[0]
         return len(said) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
 
     def is_plain(self, said: Sequence[Token]) -> bool:
-        """Whether a sentence without a mark is a question all the same."""
+        """True if a sentence without a mark is a question."""
         whole = self.language.join(said).text
         if self.language.blankless and self.asks(said) and not any(word in whole for word in self.no_question):
             return True
         return self.ends(said) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
 
     def _starts(self, whole: str) -> Iterator[int]:
-        """Where the question of a joined sentence may begin: "so", "ok and" and the like come before it."""
+        """Skip "so", "ok and" and the like before a question."""
         yield 0
         start = 0
         for _ in range(_LEADS):
@@ -120,7 +118,7 @@ def _forms() -> Sequence[_Forms]:
 
 
 def is_bare_question(text: str) -> bool:
-    """Whether all that a text says is questions: "Where do I live?", "我住在哪里？", but not "I moved to Rome, did you know?"."""
+    """True if a text is nothing but questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
@@ -150,15 +148,14 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
 
 
 def _is_stated(said: Sequence[Token]) -> bool:
-    """Whether a sentence without a mark is a statement of some language that begins as a question does: "What I like most is tea"."""
+    """A statement that begins like a question: "What I like most is tea"."""
     return any(form.stated is not None and form.stated.match(form.language.join(said).text) is not None for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:
-    """A text that begins as a question without the words that ask: "meine Bank ist" of "wo meine Bank ist", "我的银行在" of "…哪里".
+    """Return a question without its interrogatives: "meine Bank ist" of "wo meine Bank ist".
 
-    Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
-    stop words anyway.
+    Latin languages are told by their frequent words, since interrogatives overlap. English ones are stop words anyway.
     """
     spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
@@ -173,7 +170,7 @@ def without_interrogatives(text: str) -> str:
 
 
 def is_about_everything(query: str) -> bool:
-    """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
+    """True if a query asks for everything known about the user: "What do you know about me?", "Who am I?" """
     if len(query) > _MOST_QUERY_CHARS:
         return False
     written = ascii_words(query) if query.isascii() else None
@@ -182,7 +179,7 @@ def is_about_everything(query: str) -> bool:
         return False
     said = tokens(query) if written is None or not others else ()
     words = frozenset(written) if written is not None else frozenset([token.word for token in said])
-    # To match the phrases takes thirty times as long as to see that a language's words are not there.
+    # Matching phrases takes thirty times as long as checking for their words.
     naming = [form for form in _everything() if form.may_name_what_is_known(words, ascii_only=written is not None)]
     if naming:
         said = said or tokens(query)
@@ -192,7 +189,7 @@ def is_about_everything(query: str) -> bool:
 
 
 def asks_for_questions(query: str) -> bool:
-    """Whether a query is after what was asked ("what did I ask you about the boat?"), by the words of `[asked]` in the languages' files."""
+    """True if a query is about earlier questions ("what did I ask you about the boat?")."""
     words, characters = _asked()
     if query.isascii():
         return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
@@ -202,7 +199,6 @@ def asks_for_questions(query: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _asked() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Words, and the words of languages without blanks."""
     words, characters = set[str](), set[str]()
     for language in languages().values():
         (characters if language.blankless else words).update(language.words("asked"))
@@ -222,16 +218,16 @@ class _Everything:
     known_words: frozenset[str]
     """Words of the phrases of `known`."""
     least: int
-    """So many of these words are in each of the phrases."""
+    """The least number of these words in a phrase."""
 
     def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
-        """Whether a text of these words may hold such a phrase."""
+        """True if a text of these words may hold such a phrase."""
         if self.language.blankless:
             return not ascii_only
         return len(self.known_words & words) >= self.least
 
     def names_what_is_known(self, said: Sequence[Token]) -> bool:
-        """Whether tokens name what is known of who asks ("… you know about me") behind a few words, and nothing else after it."""
+        """True if tokens name what is known of the user ("… you know about me") and nothing after it."""
         joined = self.language.join(said)
         m = None if self.known is None else self.known.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -240,7 +236,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
-        """Whether tokens are words of such questions alone, among them who asks and that something is known: phrases in other orders."""
+        """True if all tokens are words of such questions, including the user and a verb of knowing."""
         if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in said):
             return False
         text = self.language.join(said).text
@@ -268,7 +264,7 @@ def _everything() -> Sequence[_Everything]:
 
 
 def _whole(form: _Everything, said: Sequence[Token]) -> bool:
-    """Whether joined tokens are such a question, politeness before and behind it aside."""
+    """Match the question, ignoring politeness around it."""
     joined: Joined = form.language.join(said)
     text = joined.text
     for _ in range(_LEADS):
@@ -284,7 +280,7 @@ def _whole(form: _Everything, said: Sequence[Token]) -> bool:
 
 
 def _without(pattern: re.Pattern[str] | None, text: str, *, at_end: bool = False) -> str:
-    """A text without what a pattern finds at one end of it; "" when nothing changes at the beginning."""
+    """Cut a pattern from one end; "" if nothing changes at the beginning."""
     if at_end:
         changed = text
         for _ in range(_LEADS):

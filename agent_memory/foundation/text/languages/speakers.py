@@ -1,4 +1,4 @@
-"""Who speaks: names before what was said ("Ana: I moved to Kiel"), in texts and in questions (pure)."""
+"""Speaker names before statements ("Ana: I moved to Kiel"), in texts and questions."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from collections.abc import Collection, Iterable
 from agent_memory.foundation.text.terms import index_terms_of_name, words_with_places
 
 _LABEL = re.compile(r"([^\s:：][^:：\n]{0,39}?)\s?[:：](?=\s|$)|([^\s:：\x00-\x7f]{1,12})：")
-# A label of more words is a clause.
+# A longer label is a clause.
 _MOST_WORDS = 3
 _LOOKED_AT = 200
 _MARK = "name0"
-# Who says at least so much of what is remembered is a speaker.
+# A speaker says at least this share of the memories.
 _SHARE = 0.05
 _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word of the name that a text begins with; no word of a text has such a term."""
+    """Return an index term for each word of a leading name; no word of a text has such a term."""
     match = _LABEL.match(text[:_LOOKED_AT].lstrip())
     names = index_terms_of_name(match[1] or match[2]) if match else []
     return [_MARK + name for name in names] if len(names) <= _MOST_WORDS else []
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the names (terms) of those who say a good part of some memories, by their index terms."""
+    """Return the name terms of frequent speakers, from memories' index terms."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
 
 
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """Return a question without the names of speakers, and these names as they were written.
+    """Return a question without the names of speakers, and these names.
 
-    They stand in all that somebody says, and in the vector of a question they outweigh what is asked. A question of names alone stays.
+    Speakers' names are in all their statements, and outweigh the rest of a question's vector. A question of names alone
+    stays unchanged.
     """
     if not names:
         return text, []
@@ -54,7 +55,6 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
 
 
 def _leading_names(document: str) -> Iterable[str]:
-    """The names at the beginning of a text of index terms."""
     for term in document.split(" ", _MOST_WORDS)[:_MOST_WORDS]:
         if not term.startswith(_MARK):
             return

@@ -1,4 +1,4 @@
-"""The sentences of a text (pure)."""
+"""Split a text into sentences."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 _MAX_SENTENCE = 1000  # characters
 
 _CLOSING = "\"'”’»)\\]」』）"
-# A run of marks is looked at once, where it begins.
+# Visit a run of marks once, at its beginning.
 _CANDIDATE = re.compile(rf"(?<![.!?…])[.!?…]++[{_CLOSING}*_]*+(?=\s)|[。！？｡]+[{_CLOSING}]*|\n\s*")
-# Never the end of a sentence; other abbreviations ("etc.", "p.m.", "Inc.") end one when a capital follows.
+# Never end a sentence; other abbreviations ("etc.", "p.m.") do before a capital.
 _TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "mt", "vs", "e.g", "i.e", "cf", "approx", "capt", "lt", "sgt", "gen", "rev", "hon"}
 )
-# Not the end when a number follows: "Jan. 5th", "No. 7".
+# Do not end a sentence before a number: "Jan. 5th", "No. 7".
 _COUNTED = frozenset(
     {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
     | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
@@ -30,7 +30,7 @@ _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text` in order, stripped, none blank; a line that does not go on in lower case starts a new one.
+    """Return the sentences in order, stripped; a line break ends one unless lower case follows.
 
     A sentence of more than 1,000 characters is cut at a space.
     """

@@ -1,6 +1,6 @@
-"""Passages of a long text: what is embedded and searched by itself, so that no sentence drowns in its text (pure).
+"""Split a long text into passages, which are embedded and searched separately.
 
-Lengths are in bytes of UTF-8: about four make a token of an embedding model, in English and in Chinese.
+Lengths are in bytes of UTF-8: about four make a token, in English and in Chinese.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ from itertools import pairwise
 
 # About 200 tokens; embedding models read 256 and more.
 PASSAGE_BYTES = 800
-# A text that is hardly longer than one passage is its own passage.
+# Texts up to this length are a single passage.
 LONG_BYTES = 1200
-# The sentences at the end of a passage, up to this length, begin the next one, too.
+# Sentences at the end of a passage, up to this length, also begin the next one.
 _OVERLAP_BYTES = 160
-# Characters in which the first passage ends, whatever they are.
 _LOOKED_AT = 4096
-# Of a longer text no more is searched by passages.
+# The rest of a longer text is not searched by passages.
 MOST_PASSAGES = 96
 
-# Where a sentence, a line or a list item ends.
-# A run of marks is looked at once, where it begins.
+# The end of a sentence, line or list item. Visit a run of marks once.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|(?<![。！？｡])[。！？｡]++[”’」』）]*+|(?<!\s)\n\s*+")
 _BLANK = re.compile(r"\s")
 
 Span = tuple[int, int]
-"""The first character and the one behind the last."""
+"""Start and end of a range of characters."""
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return the passages of a long text, at most 96; none for a text that is short enough to be searched as a whole."""
+    """Return the passages of a long text, at most 96; none for a short text."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []
@@ -51,21 +49,21 @@ def split_passages(text: str) -> Sequence[Span]:
 
 
 def beginning(text: str) -> str:
-    """Return the first passage of a long text, or the whole of a short one."""
-    # Where it ends does not depend on what comes much later.
+    """Return the first passage of a long text, or all of a short one."""
+    # Later text does not change where it ends.
     passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 
 def ending(text: str) -> str:
-    """Return the end of a long text, about a passage: what a message asks stands there. The whole of a short one."""
+    """Return the last passage of a long text, which holds a message's question, or all of a short one."""
     passages = split_passages(text)
     starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]
     return text[starts[0] :] if starts else text[passages[-1][0] :] if passages else text
 
 
 def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
-    """Return the last sentences that fit the overlap and the room of the next passage."""
+    """Return the last sentences that fit the overlap and the next passage."""
     kept = 0
     for place in range(len(sentences) - 1, 0, -1):
         kept += sentences[place][2]
@@ -75,7 +73,7 @@ def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[in
 
 
 def _sentences(text: str) -> Iterator[Span]:
-    """Yield sentences with the blanks behind them; those that are longer than a passage in pieces, cut at a blank where there is one."""
+    """Yield sentences with trailing blanks; split those longer than a passage at blanks."""
     ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
     for start, end in pairwise(ends):
         while len(text[start:end].encode()) > PASSAGE_BYTES:

@@ -1,7 +1,4 @@
-"""Stems of other languages than English, as further index terms: a script tells the language, or stop words do (pure).
-
-They come beside the terms that a text has anyway, so that a language that is not recognized, or wrongly, loses nothing.
-"""
+"""Stems of languages other than English, as additional index terms, so that a wrong language loses nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from functools import lru_cache
 
 import Stemmer
 
-# Vowel signs and the like are parts of words, which `\w` does not know; punctuation of these scripts is none.
+# Vowel signs are parts of words, which `\w` does not match.
 MARKS = (
     "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u105e-\u1060"
@@ -22,7 +19,7 @@ VOWEL_SIGNS = (
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1060\u1062-\u106d\u1071-\u1074\u1082-\u108d"
     "\u17b4-\u17d3"
 )
-"""Those of scripts that write no blanks."""
+"""Vowel signs of scripts without blanks."""
 _SCRIPTS = (
     (re.compile("[\u0400-\u052f]"), "russian"),
     (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
@@ -32,7 +29,6 @@ _SCRIPTS = (
     (re.compile("[\u0b80-\u0bff]"), "tamil"),
 )
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
-# Frequent words that are no English ones.
 _FREQUENT = {
     "german": "der das und ist nicht ich wir sie ein eine einen einem mit von zu auf für den dem im mein meine meinen habe sind wie wo wer "
     "wann auch noch dass aber oder bei nach über wird",
@@ -47,11 +43,11 @@ _FREQUENT = {
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
-"""Languages in Latin letters, by the codes of their data files."""
+"""Latin languages by the codes of their data files."""
 _NO_FOREIGN = """
 the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
 """
-# Frequent in several of these languages, so that they tell none of them.
+# Frequent in several languages.
 _SHARED = frozenset(["de", "la", "a", "o", "e", "en", "di", "da", "du", "le", "se", "que", "as"])
 _ENGLISH = frozenset(_NO_FOREIGN.split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
@@ -61,7 +57,7 @@ _LONGEST = 64  # characters of a word that has a stem
 
 
 def language_of(text: str) -> str | None:
-    """The language of a text in Latin letters, by its frequent words; None for English, and for what has too few of them."""
+    """Return the language of a Latin text by its frequent words; None for English, or too few of them."""
     said = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
     if text.isascii() and _ALL.isdisjoint(said):
         return None
@@ -72,12 +68,12 @@ def language_of(text: str) -> str | None:
 
 
 def frequent_words(language: str) -> frozenset[str]:
-    """The frequent words of a language of `language_of`, which say nothing by themselves."""
+    """Return a language's frequent words without content."""
     return _LANGUAGES[language] | _SHARED
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """The stems of a text's words in other languages than English, as they come; words of scripts without blanks have none."""
+    """Return the stems of non-English words in order; scripts without blanks have none."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()
@@ -106,7 +102,7 @@ _LATIN_LETTER = re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a]")
 
 
 def is_in_other_script(text: str) -> bool:
-    """Whether most of a text's letters are not Latin: what a model of English does not know."""
+    """True if most letters are not Latin."""
     if text.isascii():
         return False
     letters = len(_LETTER.findall(text))

@@ -1,4 +1,4 @@
-"""Our memories as Mem0's API shows them."""
+"""Our memories in the form of Mem0's API."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agent_memory.interfaces.compat.mem0.requests import APP, OWN_KEYS
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
-"""How the ids of sessions begin that belong to no run of the caller's."""
-# What promotion writes beside the caller's own metadata.
+"""Prefix of the ids of sessions that belong to no run of the caller."""
+# Keys that promotion adds to the caller's metadata.
 _OUR_METADATA = frozenset({"role", "name", QUESTION})
 
 
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:
-    """A memory in Mem0's fields; `expiration_date` is the last day on which it is shown."""
+    """Return a memory in Mem0's fields; `expiration_date` is its last visible day."""
     run = record.session_id
     promoted = record.extraction_strategy == "message"
     return {
@@ -37,18 +37,18 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 
 
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
-    """A memory that a search found; `score` is the cosine similarity, 0 for one that was found by its words alone."""
+    """Return a hit; `score` is the cosine similarity, 0 for a hit by words alone."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return {**memory_answer(hit), "score": round(min(max(similarity or 0.0, 0.0), 1.0), 6)}
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:
-    """Those fields of an answer that the caller asked for; all without a choice. The id is always there."""
+    """Return the requested fields of an answer, all by default; always with the id."""
     return answer if not fields else {name: value for name, value in answer.items() if name == "id" or name in fields}
 
 
 def history_answer(history: MemoryHistory) -> list[dict[str, Any]]:
-    """The versions of a memory, the oldest first, as the events that made them."""
+    """Return a memory's versions, oldest first, as the events that made them."""
     events: list[dict[str, Any]] = []
     before: str | None = None
     for version in reversed(history.versions):

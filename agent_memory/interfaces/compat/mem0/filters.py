@@ -24,9 +24,9 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
-    """What every list and search is narrowed to. With a model that `extracts`, facts; without, what was said stands for them.
+    """Return the selection of every list and search: facts if a model `extracts`, else messages in their place.
 
-    What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
+    An assistant's message to a user is no memory of the user, only of an agent without users.
     """
     selection: dict[str, Any] = {"namespace": {"eq": namespace}}
     if extracts:
@@ -37,9 +37,9 @@ def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
 
 
 def condition_of(filters: object) -> Condition | None:
-    """The condition that Mem0's filters mean: `AND`, `OR` and `NOT` around fields, all fields of an object together; None for none.
+    """Return the condition of Mem0's filters: `AND`, `OR` and `NOT` around fields; None for none.
 
-    Raises BadInput for what is no filter, NotSupported for a field or operator that we do not have.
+    Raises BadInput for malformed filters, NotSupported for unsupported fields and operators.
     """
     joined = _joined(filters, 0)
     if joined is None:
@@ -51,7 +51,7 @@ def condition_of(filters: object) -> Condition | None:
 
 
 def categories_in_part(filters: object) -> bool:
-    """Whether filters ask for categories by a part of their names."""
+    """True if filters match parts of category names."""
     if isinstance(filters, Mapping):
         asked = filters.get("categories")
         return (isinstance(asked, Mapping) and not _PARTS.isdisjoint(asked)) or any(map(categories_in_part, filters.values()))
@@ -59,7 +59,7 @@ def categories_in_part(filters: object) -> bool:
 
 
 def whole_categories(filters: Any, names: Sequence[str]) -> Any:
-    """Filters that name, of the categories that there are, all that have the part which is asked for; `icontains` whatever the case."""
+    """Replace parts of category names by all existing names with that part."""
     if isinstance(filters, list):
         return [whole_categories(part, names) for part in filters]
     if not isinstance(filters, Mapping):
@@ -74,7 +74,7 @@ def whole_categories(filters: Any, names: Sequence[str]) -> Any:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """The user, agent, run and app that filters name, at their top or in an `AND` there; None when they say anything else."""
+    """Return the user, agent, run and app in filters; None if they contain anything else."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
@@ -114,7 +114,7 @@ def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
     joined = [_joined(operand, depth + 1) for operand in operands]
     parts = [part for part in joined if part is not None]
     if len(parts) < len(joined):
-        # What holds for everything ("*") decides an OR, adds nothing to an AND, and leaves nothing of a NOT.
+        # "*" matches everything: it decides an OR, adds nothing to an AND, and leaves nothing of a NOT.
         if join == "not":
             raise NotSupported("filters.NOT: everything")
         if join == "or":
@@ -122,7 +122,6 @@ def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
     if not parts:
         return None
     if join == "not":
-        # Nothing of what it lists may hold.
         return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
     return parts[0] if len(parts) == 1 else {join: parts}
 
@@ -131,7 +130,7 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
     if value is None:
         raise NotSupported(f"filters.{name}: null")
     if name in ENTITIES and value == "*":
-        # Our index knows what has no user; of agents and runs the memory says it.
+        # The index knows memories without a user; metadata names agents and runs.
         return {"user_id": {"exists": True}} if name == "user_id" else {"metadata": {NAMED: {"eq": name}}}
     if name in ENTITIES:
         return _tag(ENTITIES[name], name, value)
@@ -160,7 +159,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
 
 
 def text_ids(value: Any) -> Any:
-    """Return a condition on an id with whole numbers as text."""
+    """Return a condition on an id with integers as text."""
     if isinstance(value, list):
         return [text_id(each) for each in value]
     return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)

@@ -1,4 +1,4 @@
-"""Mem0's filters that no index knows (parts of texts, nested metadata, ids, times of changes), read against single memories."""
+"""Apply Mem0 filters that the index cannot answer (parts of texts, nested metadata, ids, change times)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models import CreatedAt
 _JOINS = ("and", "or", "not")
 _TIMES = {"created_at": "created_at", "timestamp": "created_at", "updated_at": "updated_at"}
 _TEXTS = {"keywords": "memory", "memory_ids": "id"}
-# What a value without an operator means.
+# Operators of plain values.
 _PLAIN = {"keywords": "icontains", "memory_ids": "eq"}
 _PARTS = frozenset({"contains", "icontains"})
 _OPERATORS = frozenset({*METADATA_OPERATORS, *_PARTS})
@@ -31,11 +31,11 @@ NO_MEMORY: Mapping[str, Any] = MappingProxyType(
         **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
     }
 )
-"""A memory that says nothing, to see whether a filter can be read at all."""
+"""An empty memory, to check whether a filter is readable."""
 
 
 def needs_reading(filters: object) -> bool:
-    """True if a filter asks something that no index answers."""
+    """True if no index can answer the filter."""
     if isinstance(filters, list):
         return any(map(needs_reading, filters))
     if not isinstance(filters, Mapping):
@@ -44,7 +44,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter that the index answers, which finds at least all that `filters` finds; None for everything."""
+    """Return a filter for the index that finds at least all matches of `filters`; None for everything."""
     if not isinstance(filters, Mapping):
         return filters
     kept: dict[str, Any] = {}
@@ -59,10 +59,10 @@ def indexed_part(filters: object) -> Any:
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
-    """True if a memory, in Mem0's fields, passes a filter; days are those of `zone`. Raises BadInput, NotSupported."""
+    """True if a memory in Mem0's fields passes; days are in `zone`. Raises BadInput, NotSupported."""
     if not isinstance(filters, Mapping):
         raise BadInput("must be an object", field="filters")
-    # Every part is looked at, so that a field that there is not is named whatever the others say.
+    # Evaluate every part, so that an unknown field is always reported.
     passed = [_passes(str(name), value, memory, zone) for name, value in filters.items()]
     return all(passed)
 
@@ -90,7 +90,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
 
 
 def _value_passes(value: Any, condition: Any) -> bool:
-    """True if a value meets a plain value, one of a list of them, operators, or an object of keys within it."""
+    """Match a plain value, a list of values, operators, or an object of nested keys."""
     if isinstance(condition, list):
         return _is_one_of(value, condition)
     if not isinstance(condition, Mapping):
@@ -101,9 +101,9 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True for an object of operators, as opposed to one of keys. Raises NotSupported for an operator that there is not."""
+    """True for an object of operators, False for one of keys. Raises NotSupported for an unknown operator."""
     unknown = [name for name in map(str, condition) if name not in _OPERATORS]
-    # Of keys, none is called like an operator.
+    # No key is named like an operator.
     if unknown and (len(unknown) < len(condition) or unknown[0].startswith("$")):
         raise NotSupported(f"filters.metadata.{min(unknown)[:64]}")
     return bool(condition) and not unknown
@@ -118,14 +118,14 @@ def _is_read(name: str, value: Any) -> bool:
         return False
     if not isinstance(value, Mapping):
         return False
-    # An object within metadata, or a part of a text.
+    # A nested object, or a part of a text.
     return any(isinstance(each, Mapping) and (not is_operators(each) or not _PARTS.isdisjoint(each)) for each in value.values())
 
 
 def _equals(value: Any, wanted: Any) -> bool:
     if isinstance(value, list) and not isinstance(wanted, list):
         return any(_equals(each, wanted) for each in value)
-    # True is no number, though Python says that it is 1.
+    # Python's True equals 1.
     return isinstance(value, bool) == isinstance(wanted, bool) and value == wanted
 
 
@@ -162,7 +162,6 @@ _TIME_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"eq": operator.eq, "ne"
 
 
 def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> bool:
-    """True if a time meets instants, and plain days as `zone` has them."""
     wanted = condition if isinstance(condition, Mapping) else {"eq": condition}
     unknown = set(wanted) - set(_TIME_TESTS)
     if unknown:

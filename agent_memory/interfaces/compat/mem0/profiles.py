@@ -1,4 +1,4 @@
-"""Mem0's profiles over ours. A profile here follows its memories by itself: a job only makes it anew."""
+"""Mem0's profiles over ours, which follow memories by themselves: a job only rebuilds one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_memory_client.models import OperationState, SearchRequest
 from agent_memory_client.models.features.profile import Profile, ProfileSchema
 
 _JOBS_PATH = "/v2/profiles/jobs/"
-# Properties that stand in no object of their own are the sub-topics of this topic.
+# Topic of top-level properties.
 _TOP = "profile"
 _MOST_SAMPLED = 10
 _MOST_ENTRIES = 64
@@ -29,7 +29,7 @@ _NEWEST = 100
 
 
 class Mem0Profiles:
-    """What Mem0's API does with profiles, for the caller of one request. Raises Forbidden when the caller does not reach its namespace."""
+    """Mem0's profile API for one caller. Raises Forbidden if the caller does not reach its namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
@@ -38,7 +38,7 @@ class Mem0Profiles:
         self._scope = within_namespace(scope, self._namespace)
 
     async def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return the profile of a user. Raises NotFound for a user without memories, NotSupported for other entities."""
+        """Return a user's profile. Raises NotFound for a user without memories, NotSupported for other entities."""
         await self._check_user(kind, name)
         profile = await self._profiles.read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
         entries = [*profile.static, *profile.dynamic]
@@ -52,13 +52,13 @@ class Mem0Profiles:
         }
 
     async def settings(self) -> dict[str, Any]:
-        """Return the schema of profiles as a JSON schema."""
+        """Return the profiles' schema as a JSON schema."""
         schema = await self._profiles.get_schema(self._scope, self._namespace)
         user = {"schema": _json_schema(schema), "custom_instructions": None}
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
 
     async def update_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Replace the schema of profiles; null brings back the default. Raises BadInput, NotSupported for other settings."""
+        """Replace the profiles' schema; null restores the default. Raises BadInput, NotSupported."""
         if changes.get("enabled") is False:
             raise NotSupported("profiles: enabled: false")
         entities = changes.get("entities") or {}
@@ -76,7 +76,7 @@ class Mem0Profiles:
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Make the profile of one user anew (`trigger`), or those of a few users (`sample`). Raises NotFound, BadInput, NotSupported."""
+        """Rebuild the profile of one user (`trigger`) or of a few (`sample`). Raises NotFound, BadInput, NotSupported."""
         operation, kind = request.get("operation"), request.get("entity_type", "user")
         if operation == "trigger":
             names = [str(request.get("entity_id") or "")]
@@ -103,7 +103,7 @@ class Mem0Profiles:
         }
 
     async def read_job(self, job: str) -> dict[str, Any]:
-        """Return how far a job is. Raises NotFound for what is no job."""
+        """Return a job's progress. Raises NotFound."""
         marks = [parse_operation_id(name) for name in job.split(",")[:_MOST_SAMPLED]]
         orders = [mark for mark in marks if mark is not None and mark.kind is DueKind.ORDER]
         if len(orders) < len(marks):
@@ -123,7 +123,7 @@ class Mem0Profiles:
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return how many orders are done, and how many were given up. An order that is done leaves no trace."""
+        """Return the numbers of done and dead orders. A done order leaves no trace."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -131,7 +131,7 @@ class Mem0Profiles:
     async def _check_user(self, kind: object, name: str) -> None:
         if kind != "user":
             raise NotSupported("profiles of entities that are no user")
-        # The profile's own rules say who reaches it; what is out of reach is Forbidden before it is looked for.
+        # The profile's rules raise Forbidden before the look-up.
         self._profiles.owner(self._scope, name, self._namespace)
         if not await self._newest({"user_id": {"eq": name}}, 1):
             raise NotFound(f"user {name} not found")
@@ -154,7 +154,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return the values of slots as the schema has them, and what is lasting and current in words."""
+    """Return slots in the schema's shape, and lasting and current facts as text."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     said = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -173,7 +173,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Return a JSON schema as topics; objects within objects are one text. Raises BadInput for a property without a description."""
+    """Return a JSON schema as topics; nested objects become one text. Raises BadInput."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

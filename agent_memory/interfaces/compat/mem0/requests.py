@@ -1,4 +1,4 @@
-"""What Mem0's clients send, of the 0.1, 1.x and 2.x lines alike."""
+"""Requests of Mem0's clients 0.1, 1.x and 2.x."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agent_memory_client.models import ExtractionCategory, Identifier, Instant, 
 from agent_memory_client.models._types import DayOrInstant, FreeText
 
 APP = "mem0_app_id"
-"""The key of the metadata under which the app is kept."""
+"""Metadata key of the app."""
 NAMED = "mem0_named"
-"""The key of the metadata that lists which of `agent_id` and `run_id` a memory has."""
+"""Metadata key of the present names among `agent_id` and `run_id`."""
 OWN_KEYS = frozenset({APP, NAMED})
-"""Keys of the metadata that are not the caller's."""
+"""Metadata keys that are not the caller's."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
 _UNSUPPORTED = (
     "custom_instructions",
@@ -33,16 +33,16 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return a whole number as text: programs name users by the ids of their database."""
+    """Return an integer as text: programs use database ids."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
-"""The id of a user, agent, run or app: text, or a whole number."""
+"""The id of a user, agent, run or app: text or an integer."""
 
 
 class Message(BaseModel):
-    """A message. Of a content that has parts, the texts are kept; `dropped` names the types of the other parts."""
+    """A message. Only text parts are kept; `dropped` names the types of the others."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -64,8 +64,10 @@ class Message(BaseModel):
 
 
 def categories_of(value: Any) -> list[dict[str, Any]]:
-    """Return categories as `name` and `description`. Accepts `[{name: description}]`, `[{"name": …, "description": …}]`,
-    `{name: description}` and names. Raises ValueError for anything else."""
+    """Return categories as `name` and `description`. Raises ValueError.
+
+    Accepts `[{name: description}]`, `[{"name": …, "description": …}]`, `{name: description}` and names.
+    """
     categories: list[dict[str, Any]] = []
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str):
@@ -80,7 +82,7 @@ def categories_of(value: Any) -> list[dict[str, Any]]:
 
 
 class Entities(BaseModel):
-    """Whose memories are meant. Raises NotSupported for what is asked for and not done here."""
+    """The owner of memories. Raises NotSupported for unsupported options."""
 
     user_id: EntityId = None
     agent_id: EntityId = None
@@ -99,14 +101,12 @@ class Entities(BaseModel):
         return value
 
     def entities(self) -> dict[str, str]:
-        """The user, agent, run and app that are named."""
+        """Return the named user, agent, run and app."""
         named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
         return {name: value for name, value in named.items() if value}
 
 
 class AddRequest(Entities):
-    """Messages to remember."""
-
     messages: Annotated[list[Message], Field(min_length=1, max_length=500)]
     metadata: dict[str, Any] | None = None
     custom_categories: Annotated[list[ExtractionCategory], BeforeValidator(categories_of)] | None = None
@@ -118,17 +118,17 @@ class AddRequest(Entities):
 
     @property
     def said(self) -> datetime | None:
-        """When the messages were said, where the caller says so: `timestamp`, else `date` in the metadata when it is a date."""
+        """The time of the messages: `timestamp`, else a readable `date` in the metadata."""
         if self.timestamp is not None:
             return self.timestamp
         said = stated_date(self.metadata or {})
         return said if said is not None and said <= datetime.now(UTC) else None
 
     def statements(self) -> tuple[list[Message], list[Message]]:
-        """Return the messages of a conversation that have text, and those that are stored as the agent's own memories.
+        """Return the conversation's messages with text, and instructions that become the agent's own memories.
 
-        What the system says to an agent is a memory of the agent, unless it is the prompt of a user's conversation. Raises NotSupported
-        when no message has text.
+        System messages are an agent's memories, except in a user's conversation. Raises NotSupported if no message has
+        text.
         """
         messages = [message for message in self.messages if message.content.strip()]
         if not messages and self.dropped():
@@ -141,11 +141,11 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def dropped(self) -> list[str]:
-        """Return where parts stood that are no text, and their types."""
+        """Return positions and types of parts without text."""
         return [f"messages.{number}: {kind}" for number, message in enumerate(self.messages) for kind in message.dropped]
 
     def annotations(self) -> dict[str, Any]:
-        """What the memories get beside the words. Raises ValueError for a day that no calendar has."""
+        """Return the memories' additional fields. Raises ValueError for an invalid day."""
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
@@ -161,8 +161,6 @@ class AddRequest(Entities):
 
 
 class ListRequest(Entities):
-    """Which memories to list."""
-
     filters: dict[str, Any] | None = None
     page: Annotated[int, Field(ge=1, le=10_000)] = 1
     page_size: Annotated[int, Field(ge=1)] | None = None
@@ -175,7 +173,7 @@ class ListRequest(Entities):
     fields: list[str] | None = None
 
     def own_filters(self) -> dict[str, Any]:
-        """The filters that stand beside `filters`."""
+        """Return the filters beside `filters`."""
         named: dict[str, Any] = {}
         if self.categories:
             named["categories"] = {"in": self.categories}
@@ -186,8 +184,6 @@ class ListRequest(Entities):
 
 
 class SearchBody(ListRequest):
-    """What to search for."""
-
     query: Annotated[FreeText, Field(min_length=1)]
     threshold: float | None = None
     reference_date: Instant | None = None

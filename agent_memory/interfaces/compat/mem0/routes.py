@@ -1,4 +1,4 @@
-"""Mem0's paths, as its clients of the 0.1, 1.x and 2.x lines call them. None of them is one of ours."""
+"""Mem0's paths, as its clients 0.1, 1.x and 2.x call them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agent_memory.interfaces.opened_runtime import runtime_of
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
             "/v1/summary", "/v1/feedback", "/v1/event", "/v2/profiles", "/api/v1/")  # fmt: skip
-"""How the paths begin on which `Authorization: Token …` is understood."""
+"""Paths that accept `Authorization: Token …`."""
 
 _MOST_IN_BATCH = 1000
 _MOST_FILTERS = 4096
@@ -34,7 +34,7 @@ Handler = Callable[[Request, Mem0Service], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint of a handler: errors become answers as Mem0's clients read them, `detail` in one line."""
+    """Answer errors as Mem0's clients expect them, `detail` in one line."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -63,7 +63,7 @@ async def _add(request: Request, service: Mem0Service) -> Any:
     body = await read_object(request)
     if isinstance(body.get("messages"), str):
         body["messages"] = [{"role": "user", "content": body["messages"]}]
-    # The older lines waited for what became of the messages unless they asked not to.
+    # Older clients wait for the result unless they ask not to.
     waits = request.url.path.startswith("/v1/") and not body.get("async_mode", False)
     return await service.add(AddRequest.model_validate({**body, **_within_filters(body), "waits": waits}))
 
@@ -80,7 +80,7 @@ def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
 async def _search(request: Request, service: Mem0Service) -> Any:
     body = await read_object(request)
     hits = await service.search(SearchBody.model_validate(body))
-    # Of the first line a list, unless its caller asked for the form that came later.
+    # The first client line gets a list, unless it asks for the later form.
     wrapped = request.url.path.startswith("/v3/") or body.get("output_format") == "v1.1"
     return {"results": hits} if wrapped else hits
 
@@ -136,14 +136,14 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
     named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
     unknown = set(query) - {"user_id", "agent_id", "run_id", "app_id", "org_id", "project_id"}
     if unknown:
-        # What is not understood must not delete more than was meant.
+        # An unknown parameter must not delete more than intended.
         raise NotSupported(f"delete_all: {min(unknown)}")
     await service.delete_all(named)
     return {"message": "Memories deleted successfully!"}
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """The entities that filters in a query name. The 2.x line writes them there as Python does; others write JSON."""
+    """The 2.x line writes filters as Python literals; others write JSON."""
     if text is None:
         return {}
     try:
@@ -275,7 +275,6 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of these paths."""
     paths: dict[str, dict[str, Any]] = {}
     for method, path, handler, summary, model in _OPERATIONS:
         operation: dict[str, Any] = {
@@ -301,7 +300,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """All routes; what Mem0 has and we do not answers 501."""
+    """Return all routes; unsupported ones of Mem0 answer 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/mem0/openapi.json", _document, methods=["GET"])]
     each += [
         NamedRoute(shape, _answering(handler), methods=[method])

@@ -1,4 +1,4 @@
-"""Mem0's operations over our features; it keeps nothing itself. Everything lives in one namespace, to which each scope is narrowed."""
+"""Mem0's operations over our features, in one namespace. Keeps no state."""
 
 from __future__ import annotations
 
@@ -45,35 +45,33 @@ from agent_memory_client.models import (
 )
 
 _PAGE = 100
-# An account is counted by reading it: so many memories at most.
 _MOST_COUNTED = 5_000
-# Filters that no index knows are read against so many of the best hits of a search.
+# Filters that no index answers are applied to this many hits.
 _MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
-# With no worker there is nothing to wait for.
 _NOBODY_WORKS_SECONDS = 2.0
 _TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
-# Fields of an update that null clears, and their names here.
+# Fields that null clears, and our names.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
 class _Selection(NamedTuple):
-    """Which memories a request means: fields of a search, and filters that are read against its hits."""
+    """Fields of a search, and filters applied to its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
     zone: tzinfo = UTC
 
     def lets_through(self, memory: Mapping[str, Any]) -> bool:
-        """True if a memory, in Mem0's fields, passes the filters that no index knows."""
+        """True if a memory in Mem0's fields passes the filters that no index answers."""
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
 class Mem0Service:
-    """What Mem0's API does, for the caller of one request. Raises Forbidden when the caller does not reach Mem0's namespace."""
+    """Mem0's API for one caller. Raises Forbidden if the caller does not reach Mem0's namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._runtime = runtime
@@ -82,9 +80,9 @@ class Mem0Service:
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, request: AddRequest) -> dict[str, Any]:
-        """Takes messages in. With `infer: false` each becomes a memory as it is, at once; else what they say is remembered soon.
+        """Store messages: with `infer: false` each as a memory at once, else they are remembered soon.
 
-        Raises BadInput when no user, agent or run is named.
+        Raises BadInput without a user, agent, run or app.
         """
         scope = writing(self._scope)
         if not request.entities():
@@ -133,7 +131,7 @@ class Mem0Service:
         return _noted(request, {"message": pending, "status": "PENDING", "event_id": event, "results": made_of})
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
-        """The memories that fit a question, the best first."""
+        """Return the best memories for a question."""
         selection = await self._selection(request)
         limit = min(request.top_k or request.limit or 10, _PAGE)
         asked = {"text": request.query, "search_mode": "hybrid", "limit": limit, "reference_time": request.reference_date, "explain": True}
@@ -142,17 +140,17 @@ class Mem0Service:
         if not found and await self._was_new(selection.values):
             found = await self._matching(selection, values)
         if request.threshold is not None and len(found) < limit:
-            # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
+            # A caller's threshold replaces our own bound.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
             more = await self._matching(selection, {**values, **near})
             known = {hit.id for hit in found}
             found = [*found, *(hit for hit in more if hit.id not in known)][:limit]
-        # Programs read the first hit as the nearest one.
+        # Programs take the first hit as the nearest.
         hits = sorted(map(hit_answer, found), key=lambda hit: hit["score"], reverse=True)
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Whether memories were listed before they could be found by meaning, and now can: programs search for what they saw in a list."""
+        """Programs search for memories that they saw in a list before these had vectors: wait for these."""
         operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
         listed = await self._services[SearchService].search(self._scope, body)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -161,7 +159,7 @@ class Mem0Service:
         return await operations.wait_for_marks(self._scope, marks, _NOBODY_WORKS_SECONDS)
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
-        """A page of memories, the newest first, and how many there are on all pages."""
+        """Return a page of memories, newest first, and the total."""
         size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
         selection, start = await self._selection(request), (request.page - 1) * size
         if selection.reads:
@@ -174,7 +172,7 @@ class Mem0Service:
         return [fields_of(memory_answer(hit), request.fields) for hit in found], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first memories of a search that pass the filters; those that no index knows are read against its first `most`."""
+        """Return the first matching memories; filters that no index answers are applied to the first `most`."""
         search = self._services[SearchService].search
         if not selection.reads:
             return (await search(self._scope, SearchRequest.model_validate(values))).memories
@@ -187,11 +185,11 @@ class Mem0Service:
         return kept[: values["limit"]]
 
     async def get(self, memory_id: str) -> dict[str, Any]:
-        """A memory. Raises NotFound."""
+        """Return a memory. Raises NotFound."""
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Changes text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
+        """Change text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
@@ -209,13 +207,13 @@ class Mem0Service:
         except ValidationError as error:
             raise bad_input(error) from None
         if body.metadata:
-            # Which app, agent and run a memory belongs to stays.
+            # App, agent and run of a memory never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
         changed = await self._services[MemoryService].patch(writing(self._scope), memory_id, body, merges_metadata=True)
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
+        """Return a memory's events, oldest first, with those of the memories that it replaced. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, seen = [memory_id], set[str]()
         while waiting and len(seen) < _MOST_LINKS:
@@ -236,21 +234,21 @@ class Mem0Service:
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Deletes memories for good. Raises NotFound, with nothing deleted, when there is one of them not."""
+        """Delete memories for good. Raises NotFound, and deletes nothing, if one is missing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Deletes the memories of a user, agent, run or app for good, what waits in its sessions and former versions too; how many of both.
+        """Delete all memories, versions and pending messages of a user, agent, run or app; return their number.
 
-        Raises BadInput when none is named.
+        Raises BadInput if none is named.
         """
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
-        # What was said in several apps may stand in one session.
+        # Several apps may share a session.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
         selection = {"namespace": {"eq": self._namespace}, "filter": condition_of(entities)}
         for _ in range(_MOST_COUNTED):
@@ -263,7 +261,7 @@ class Mem0Service:
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """The users, agents, runs and apps that have memories, with how many; of the newest 5,000 memories."""
+        """Return users, agents, runs and apps with their counts, of the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate(
@@ -277,7 +275,7 @@ class Mem0Service:
         return list(counts.values())
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
-        """The instructions and categories by which facts are taken."""
+        """Return the instructions and categories of fact extraction."""
         if list(fields) == ["id"]:
             return {"id": self._namespace}
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
@@ -290,7 +288,7 @@ class Mem0Service:
         return {name: value for name, value in project.items() if not fields or name in fields}
 
     async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Replaces custom instructions or categories. Raises BadInput, NotSupported for any other setting."""
+        """Replace custom instructions or categories. Raises BadInput, NotSupported."""
         unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
         if unknown:
             raise NotSupported(f"project.update: {min(map(str, unknown))}")
@@ -317,7 +315,7 @@ class Mem0Service:
             filters = whole_categories(filters, [category.name for category in rules.categories])
         given = (filters, request.entities(), request.own_filters())
         if not any(given):
-            # A caller that forgot to say whose would be shown everybody's.
+            # A forgotten owner must not show everybody's memories.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
         reads = tuple(part for part in given if needs_reading(part))
         for part in reads:
@@ -335,7 +333,7 @@ class Mem0Service:
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store what is said in each message as a memory, and wait until it can be found by meaning."""
+        """Store each message as a memory, and wait until it is searchable by meaning."""
         texts = self._said_in(messages)
         if not texts:
             return []
@@ -369,13 +367,13 @@ class Mem0Service:
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _said_in(self, messages: Sequence[Message]) -> list[str]:
-        """The texts of messages without the blocks that harnesses put into them; a message of nothing else says nothing."""
+        """Return the texts without blocks of harnesses, and without texts that are nothing else."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
 
     async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
-        """Return for each text the nearest of the request's own categories. Raises NotSupported where a model names them."""
+        """Return each text's nearest category of the request. Raises NotSupported if a model names them."""
         if request.custom_categories is None:
             return [None] * len(texts)
         if self._runtime.extracts:
@@ -383,7 +381,7 @@ class Mem0Service:
         return await nearest_categories(self._runtime, texts, request.custom_categories)
 
     async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
-        """Return for each text the nearest category of the request, else of the project; without a model, as with what is said."""
+        """Return each text's nearest category, of the request or else the project."""
         if request.custom_categories is not None:
             return await nearest_categories(self._runtime, texts, request.custom_categories)
         ref = SessionRef("", self._namespace, request.user_id)
@@ -398,18 +396,18 @@ class Mem0Service:
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
+        """Delete the sessions of the run, of the agent without a run, or of the user."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         is_meant = _session_filter(agent, run)
-        # "*" means any user, and not none.
+        # "*" means any user, but not none.
         owner = None if user == "*" else user
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
             meant = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in meant:
-                # The service would take another owner's session where there is none of exactly this identity.
+                # The service would delete another owner's session of this id.
                 await self._services[SessionStore].delete(scope, ref)
             deleted += len(meant)
             if len(refs) < _PAGE:
@@ -418,7 +416,7 @@ class Mem0Service:
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Which sessions an agent and a run mean, where "*" is any: those of the run, else of the agent without a run, else all."""
+    """Return a predicate for session ids: of the run, else of the agent without a run, else all. "*" is any."""
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
     if agent == "*" and run is None:
@@ -428,7 +426,7 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def end_of_day(day: object) -> datetime:
-    """The end of a day in UTC, until when a memory with this expiration_date is shown. Raises BadInput for what is no YYYY-MM-DD."""
+    """Return the end of an expiration day in UTC. Raises BadInput unless it is YYYY-MM-DD."""
     try:
         return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
@@ -436,7 +434,7 @@ def end_of_day(day: object) -> datetime:
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` that name the parts of messages that were not kept."""
+    """Add `notices` for parts of messages that were dropped."""
     dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
     return {**answer, "notices": dropped} if dropped else answer
 

@@ -1,4 +1,4 @@
-"""Our memories and sessions as Supermemory's API shows them."""
+"""Our memories and sessions in the form of Supermemory's API."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from agent_memory.interfaces.compat.supermemory.documents import metadata_of as 
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
-"""The key of the metadata under which the container tags beside the first are kept."""
+"""Metadata key of the container tags after the first."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
-# How much of a text is looked through for the words of a query: a hundred long documents may be one answer.
+# Characters compared with the query: an answer may hold a hundred long documents.
 _COMPARED_CHARS = 8_000
 
 
 def moment(value: datetime) -> str:
-    """A time as the wire writes it: ISO 8601 in UTC."""
+    """Return a time as ISO 8601 in UTC."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The caller's own metadata, without what we keep beside it."""
+    """Return the caller's own metadata."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """The cosine similarity of a hit, raised by the words of the query that it has; these alone if it has no vector yet."""
+    """Return the cosine similarity raised by the query's words in the hit; without a vector the words alone."""
     asked, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
     share = sum(term in has for term in asked) / len(asked) if asked else 0.0
     similarity = None if hit.explanation is None else hit.explanation.similarity
@@ -40,18 +40,18 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """How well a hit fits, on the scale of the hosted product: see `llm/profiles.py`."""
+    """Return the similarity on the hosted product's scale (`llm/profiles.py`)."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def root_of(record: MemoryRecord) -> str:
-    """The memory that this one took the place of, else itself."""
+    """Return the memory that this one replaced, else itself."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
-    """A result of /v4/search and of a profile with a question: a memory, or (`chunk`) what was said word for word."""
+    """Return a result of /v4/search and profile searches: a memory, or (`chunk`) a message."""
     documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
         "id": hit.id,
@@ -67,7 +67,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
 
 
 def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
-    """A result of the 5.x line's search."""
+    """Return a search result of the 5.x line."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -80,7 +80,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
 
 
 def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
-    """A memory in the 5.x line's lists."""
+    """Return a memory in the 5.x line's lists."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -95,7 +95,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What was said word for word, in the 5.x line's lists."""
+    """Return a message in the 5.x line's lists."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 
@@ -103,9 +103,9 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return results of /v3/search: what was said, by its document, the best document first.
+    """Return results of /v3/search: hits by document, the best document first.
 
-    `whole` are the documents by user and id, None if their contents are not asked for.
+    `whole`: documents by user and id, None if contents are not requested.
     """
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
@@ -130,7 +130,6 @@ def document_results(
 
 
 def document_answer(session: WorkingMemoryResponse, status: str, *, content: bool = True) -> dict[str, Any]:
-    """A document. `status` is that of its work."""
     metadata, text = stored_metadata(session), content_of(session)
     others = metadata.get(TAGS)
     tags = [*([session.user_id] if session.user_id else []), *(others if isinstance(others, list) else [])]

@@ -1,4 +1,4 @@
-"""A container as a whole: what helps to understand what comes into it, and its end; and the settings of the organization."""
+"""Containers (their context and deletion), and the settings of the organization."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SETTINGS_KEY = "settings"
 
 
 class ContainerService(SupermemoryService):
-    """What Supermemory's API does with containers. The context of one is the instructions of the extraction rules of its user."""
+    """Operations on containers. A container's context is the extraction instructions of its user."""
 
     async def container(self, tag: str) -> dict[str, Any]:
-        """A container that holds documents. Raises NotFound."""
+        """Return a container with documents. Raises NotFound."""
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
         oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
         if not oldest:
@@ -30,9 +30,9 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Check what helps to understand a container; the result keeps it, where it is another than before.
+        """Validate a container's context; the returned function stores it once documents are accepted.
 
-        It is kept when the request's documents are accepted. Raises BadInput without a container, and Forbidden.
+        Raises BadInput without a container, and Forbidden.
         """
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
@@ -47,14 +47,14 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """The settings that were sent: those of the tenant, or of the only user that the caller reaches. Raises Forbidden."""
+        """Return the settings of the tenant, or of the caller's only user. Raises Forbidden."""
         item = await self._services[ItemService].get_item(
             self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
         )
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Store settings beside those that are there, whatever they say; nothing here depends on them. Raises Forbidden."""
+        """Merge into the settings, on which nothing here depends. Raises Forbidden."""
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
         await self._services[ItemService].write_items(
@@ -68,8 +68,8 @@ class ContainerService(SupermemoryService):
         return owner_of(self._scope, self._namespace, None)
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
-        """Deletes all that is known under a container tag, and its context."""
-        # First, since it refuses callers who may not do this: nothing else is deleted then.
+        """Delete everything under a container tag, and its context."""
+        # First: it refuses unauthorized callers before anything is deleted.
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
         deleted = await self.delete_many(BulkDelete(container_tags=[tag]))

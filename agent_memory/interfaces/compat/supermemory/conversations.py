@@ -1,4 +1,4 @@
-"""A conversation as the messages of a session, whatever of it is sent again (pure)."""
+"""Conversations as messages of a session, however often they are sent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ _KEPT = ("tool_calls", "tool_call_id", "name")
 
 
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages of a conversation with stable ids; their memories get the metadata.
+    """Return the messages with stable ids, and the metadata for their memories.
 
-    Clients send the whole conversation each time. An id follows from what a message says, and from how many before it say the same, so a
-    message that is sent again is known. Of parts, texts are kept; pictures are not.
-
-    Raises BadInput for messages without a text, NotSupported if they hold nothing but pictures.
+    Clients resend the whole conversation: an id depends on a message's content and the number of equal ones before it.
+    Only text parts are kept. Raises BadInput for messages without text, NotSupported for pictures alone.
     """
     seen: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

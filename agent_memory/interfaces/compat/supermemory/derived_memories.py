@@ -1,4 +1,4 @@
-"""What came of a document: the memories of exactly its session, and which of them go with it."""
+"""Delete the memories derived from a document."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client.models import MemoryRecord, UserId
 
-# Memories that one script deletes: Redis serves nobody else meanwhile.
+# Memories a script deletes, during which Redis serves nobody else.
 _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete what came of a document. With `current`, the ids of its messages now, keep what rests on one of these.
+    """Delete a document's memories; keep those that rest on a message of `current`. Idempotent.
 
-    A document without a container is an owner of its own: those of the same id in containers are not meant. What was said in another
-    document as well stays, as a memory of that one. Done twice, the second time finds nothing.
+    Same ids in other containers do not count. Memories also stated in another document become that one's.
     """
     wanted = {(ref, message) for message in current}
     gone: dict[str, StoredMemory] = {}
@@ -49,5 +48,4 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 
 
 def _session_of(record: MemoryRecord) -> SessionRef:
-    """The document that a memory came of."""
     return SessionRef(record.session_id or "", record.namespace, record.user_id)

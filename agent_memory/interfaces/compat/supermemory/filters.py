@@ -1,4 +1,4 @@
-"""Supermemory's filters as our conditions, in the forms of both lines."""
+"""Supermemory's filters as our conditions, in both client lines' forms."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ Values = Mapping[str, Collection[str]]
 MAX_DEPTH = 8
 _PARTS = ("contains", "notContains")
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "eq"}
-# A value among those of a list equals it, as our index has it.
+# A value in a list equals it, as in our index.
 _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "arrayContains": "eq", "arrayNotContains": "ne",
               "gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}  # fmt: skip
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """The condition that filters mean: `AND` and `OR` of the 3.x line, `operator` and `operands` of the 5.x line; None for none.
+    """Return the condition of filters: `AND` and `OR` (3.x), `operator` and `operands` (5.x); None for none.
 
-    They may be the text of a JSON object, as the 3.x line allows. `values` are the texts that there are under each of `text_keys`: a
-    comparison by a part or without case means those of them that fit.
-
-    Raises BadInput for what is no filter, NotSupported for what we do not have.
+    Filters may be JSON text (3.x). `values`: the existing texts under each of `text_keys`, for partial and
+    case-insensitive comparisons. Raises BadInput and NotSupported.
     """
     if isinstance(filters, str):
         filters = _parsed(filters)
@@ -42,7 +40,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """The keys of the metadata that filters compare by a part of their text, or whatever its case."""
+    """Return the metadata keys that filters compare partially or without case."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -96,7 +94,7 @@ def _joined(join: str, operands: object, depth: int, values: Values) -> dict[str
 
 
 def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """A comparison by a part of a text, or whatever its case, as one with the values that there are. The text itself is one of them."""
+    """Compare with the existing values that match; the text itself is one of them."""
     operator, key = part.get("operator"), str(part.get("field", part.get("key")))
     if operator not in (*_PARTS, "eq", "neq", None):
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")
@@ -142,7 +140,7 @@ def _operator(name: object) -> str:
 
 
 def _alike(value: object, *, exactly: bool) -> list[Any]:
-    """The stored values that a filter's value means: the 3.x line writes numbers and booleans as text."""
+    """The 3.x line sends numbers and booleans as text."""
     if exactly or not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

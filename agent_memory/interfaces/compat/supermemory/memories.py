@@ -1,4 +1,4 @@
-"""Supermemory's operations on memories over our features: searches, profiles, new versions, forgetting."""
+"""Supermemory's operations on memories: searches, profiles, new versions, forgetting."""
 
 from __future__ import annotations
 
@@ -36,22 +36,20 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.profile import Profile
 
-# Without a model, what was said stands for memories: of a conversation, what the user states. A note is one whatever its form.
+# Without a model, users' statements and notes stand for memories.
 _STATEMENTS: tuple[dict[str, Any], ...] = (
     {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
     {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
 )
-# What fits filters is looked for among so many memories at most.
+# Filters are applied to this many memories at most.
 MOST_LOOKED_THROUGH = 5_000
-# Each is read in all these memories.
 _MOST_TEXT_KEYS = 4
-# Fields of a change that may be left out, and their names here.
+# Optional fields of a change, and our names.
 _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
 
 
 class MemoryOperations:
-    """What Supermemory's API does with memories, for the caller of one request. Raises Forbidden when the caller does not reach its
-    namespace."""
+    """Operations on memories for one caller. Raises Forbidden if the caller does not reach the namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
@@ -61,10 +59,10 @@ class MemoryOperations:
         self._scope = within_namespace(scope, self._namespace)
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """What fits a question, the best first, each with whether it is what was said word for word rather than a memory."""
+        """Return the best hits, each with True for a message instead of a memory."""
         condition = await self._selection(request.tags(), request.filters or request.filter)
         kinds: list[dict[str, Any]] = []
-        # Without a model what was said stands for the memories.
+        # Without a model messages stand for memories.
         chunks = request.search_mode != "memories" or not self._extracts
         if self._extracts and request.search_mode != "hybrid":
             kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
@@ -81,7 +79,7 @@ class MemoryOperations:
             "explain": True,
         }
         hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
-        # Callers compare with thresholds of the hosted product.
+        # Callers use thresholds of the hosted product.
         scores = await aside(
             lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
         )
@@ -96,13 +94,13 @@ class MemoryOperations:
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None, limit: int = MAX_PAGE) -> Profile:
-        """What is stable and what is current about a container tag. Raises BadInput without one."""
+        """Return a container tag's profile. Raises BadInput without one."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
-        """A page of a container's memories, or (`chunks`) of what was said word for word, the newest first, and how many there are."""
+        """Return a page of a container's memories, or (`chunks`) messages, newest first, and the total."""
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.filters or request.filter)
         condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
@@ -118,7 +116,7 @@ class MemoryOperations:
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
-        """Stores memories as they are, at once, also in the profile; returns their ids and texts."""
+        """Store memories at once, also in the profile; return their ids and texts."""
         tags = request.tags()
         others = {TAGS: tags[1:]} if tags[1:] else {}
         body = CreateMemoryRecordRequest.model_validate(
@@ -143,11 +141,11 @@ class MemoryOperations:
         return [{"id": record.id, "memory": record.text} for record in body.memories]
 
     async def memory(self, name: str) -> MemoryRecord:
-        """A memory. Raises NotFound."""
+        """Return a memory. Raises NotFound."""
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Gives a memory a new text, and the metadata and end that are named. Raises NotFound."""
+        """Change a memory's text, and the named metadata and end. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -163,17 +161,17 @@ class MemoryOperations:
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forgets a memory with what it rests on; its id. Undone as `/v1/memory/forget` says. Raises NotFound."""
+        """Forget a memory and its evidence; return its id. Undo as in `/v1/memory/forget`. Raises NotFound."""
         record = await self._named(request)
         await self.forget_ids([record.id], record.user_id)
         return record.id
 
     async def forget_ids(self, names: Sequence[str], user: str | None) -> list[dict[str, str]]:
-        """Forgets memories with what they rest on; what went."""
+        """Forget memories and their evidence; return the deleted ones."""
         return _went(await self._forget({"ids": list(names), "user_id": user}))
 
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
-        """Forgets what a sentence means, or (`dry_run`) shows what would go. A bare topic means everything about it."""
+        """Forget what a sentence means, or (`dry_run`) show it. A bare topic means everything about it."""
         given = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**given, "text": text})
         if forgotten.ambiguous:
@@ -181,13 +179,13 @@ class MemoryOperations:
         return [] if forgotten.ambiguous else _went(forgotten)
 
     async def known(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Those of some ids that are memories of a container."""
+        """Return the ids that are memories of a container."""
         wanted = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, wanted)
         return {name for name, record in zip(wanted, records, strict=True) if record is not None and record.user_id == user}
 
     async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
-        """The number of each memory's version, 1 for the first."""
+        """Return each memory's version number, from 1."""
         numbers = await self._services[HistoryService].count_versions(self._scope, [hit.id for hit in hits])
         return {hit.id: number + len(hit.supersedes or ()) for hit, number in zip(hits, numbers, strict=True)}
 
@@ -218,7 +216,7 @@ class MemoryOperations:
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """The different texts under a key of the metadata, in the newest memories that have it."""
+        """Return the distinct texts under a metadata key, in the newest memories."""
         texts: dict[str, None] = {}
         for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
             having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}

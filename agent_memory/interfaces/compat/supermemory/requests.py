@@ -1,4 +1,4 @@
-"""What Supermemory's clients send, of the 3.x line (paths under /v3 and /v4) and of the 5.x line (paths under /ns)."""
+"""Requests of Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """Fields under the names that the wire has; what is not done here is refused by its name rather than left out in silence."""
+    """Fields by their wire names; unsupported ones are refused by name."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -37,13 +37,13 @@ class Body(BaseModel):
 
 
 class Tagged(Body):
-    """What names container tags: the first is the user, the others are kept with the memories and filter."""
+    """Container tags: the first is the user, the others are stored with memories and filter."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
 
     def tags(self) -> list[str]:
-        """The container tags, the user's first."""
+        """Return the container tags, the user's first."""
         named = [self.container_tag] if self.container_tag else []
         return list(dict.fromkeys([*named, *(self.container_tags or ())]))
 
@@ -60,12 +60,12 @@ class Document(Tagged):
 
     @property
     def context(self) -> str | None:
-        """What helps to understand what comes into the container, as either line calls it."""
+        """The container's context, under either line's name."""
         return self.entity_context or self.supporting_context
 
     @property
     def said(self) -> datetime | None:
-        """When it was said: `date`, else a date in the metadata; never later than now."""
+        """The time of the document: `date`, else a date in the metadata; never in the future."""
         said = self.date or stated_date(self.metadata or {})
         return said if said is not None and said <= datetime.now(UTC) else None
 
@@ -100,7 +100,7 @@ class DocumentBatch(Tagged):
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """By container tag what helps to understand what comes into it; the last that is said of each counts."""
+        """Return contexts by container tag; the last one of a tag counts."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}

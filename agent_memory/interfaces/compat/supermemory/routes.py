@@ -1,4 +1,4 @@
-"""Supermemory's paths, as its clients of the 3.x line (/v3, /v4) and of the 5.x line (/ns) call them. None of them is one of ours."""
+"""Supermemory's paths of the 3.x (/v3, /v4) and 5.x (/ns) clients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint of a handler: errors become answers as Supermemory's clients read them, `error` in one line."""
+    """Answer errors as Supermemory's clients expect them, `error` in one line."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -75,7 +75,7 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """The container that the 5.x line names in the path."""
+    """The container in a 5.x path."""
     return request.path_params.get("namespace")
 
 
@@ -124,12 +124,10 @@ async def _get(request: Request, service: ContainerService) -> Any:
 
 
 def _has_body(request: Request) -> bool:
-    """Whether a request announces a body, of a known length or in pieces."""
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 def _included(request: Request) -> set[str]:
-    """What is asked for beside a document or memory."""
     return {part for value in request.query_params.getlist("include") for part in value.split(",")}
 
 
@@ -139,7 +137,7 @@ async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """A document in the 5.x line's fields."""
+    """Return a document in the 5.x line's fields."""
     shown = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}
@@ -332,7 +330,7 @@ async def _namespace_forget(request: Request, service: ContainerService) -> Any:
         raise BadInput("must be a list of ids", field="ids")
     known = await service.known(ids, _tag(request))
     went = await service.forget_ids(sorted(known), _tag(request)) if known else []
-    # What a memory rests on goes with it, and is not what was asked for.
+    # The evidence goes with a memory, but was not asked for.
     matches = [match for match in went if match["id"] in known]
     errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in known]
     return {"count": len(matches), "matches": matches, "errors": errors}
@@ -399,7 +397,6 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of these paths."""
     paths: dict[str, dict[str, Any]] = {}
     for method, path, handler, summary, model in _OPERATIONS:
         operation: dict[str, Any] = {
@@ -424,7 +421,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """All routes; what Supermemory has and we do not answers 501."""
+    """Return all routes; unsupported ones of Supermemory answer 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
     each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
     return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

@@ -1,4 +1,4 @@
-"""Supermemory's operations over our features; it keeps nothing itself. Everything lives in one namespace."""
+"""Supermemory's operations over our features, in one namespace. Keeps no state."""
 
 from __future__ import annotations
 
@@ -43,34 +43,33 @@ from agent_memory_client.models import (
     WorkingMemoryResponse,
 )
 
-# How often a write begins again that others overtook.
+# Attempts of a write that others overtake.
 _TRIES = 16
-# Deleting all of a container goes page by page: so many pages at most.
+# Pages deleted of a container at most.
 _MOST_PAGES = 1_000
 
 
 KeepContext: TypeAlias = Callable[[], Awaitable[None]]
-"""Keeps what helps to understand a container."""
+"""Stores a container's context."""
 
 
 class SupermemoryService(MemoryOperations):
-    """What Supermemory's API does, for the caller of one request. Raises Forbidden when the caller does not reach its namespace.
+    """Supermemory's API for one caller. Raises Forbidden if the caller does not reach the namespace.
 
-    A document is a session of one message whose state is that of the session's work; its id is the session's. The first container tag is
-    the user.
+    A document is a session with the same id; the first container tag is the user.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
-        """Take a document in; what it says is remembered in the background.
+        """Store a document; it is remembered in the background.
 
-        What comes under a known `customId` of the same container is added to that document, or replaces it if it is another version of the
-        whole. Done twice, the second time changes nothing.
+        Text under a known `customId` of the container extends that document, or replaces it if it is a version of the
+        whole. Idempotent.
         """
         ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
         return await self._accepted(ref, await self._write(ref, document, known=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
-        """Keep what helps to understand a document that was written, and then begin with what it says."""
+        """Store the context before work on the document begins."""
         if keep_context is not None:
             await keep_context()
         if answer["status"] == "queued":
@@ -88,9 +87,10 @@ class SupermemoryService(MemoryOperations):
         raise Conflict("the document is being changed by others all the time: try again")
 
     async def _write_once(self, ref: SessionRef, document: Document, known: bool, replaces: bool, message_id: str | None) -> dict[str, Any]:
-        """As `add`; with `replaces`, the text is all that the document says from now on.
+        """As `add`; `replaces`: the text is the whole document.
 
-        The new state is written first, in one script, and only over the state that was read. Then memories go that rest on nothing of it.
+        The new state is written first, in one script, over exactly the state that was read. Then outdated memories are
+        deleted.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
@@ -103,7 +103,7 @@ class SupermemoryService(MemoryOperations):
             parts = [message.content for message in existing.messages]
             added = ("" if parts == [text] else None) if replaces else "" if message_id in names else added_text(parts, text)
             if added == "" and same_marks:
-                # What a replacement left that was interrupted before its end.
+                # Finish an interrupted replacement.
                 await delete_memories_of(self._services, scope, ref, current=names)
                 return {"id": ref.session_id, "status": (await self._statuses([existing]))[0]}
             if added == "":
@@ -120,7 +120,7 @@ class SupermemoryService(MemoryOperations):
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
-        """Take in what is new of a conversation. It is a document whose parts are its messages, each said by its role."""
+        """Store the new messages of a conversation, a document whose parts are messages."""
         scope, tags = writing(self._scope), conversation.tags()
         ref = self._ref(conversation.conversation_id, next(iter(tags), None))
         existing, _ = await self._read(ref)
@@ -140,9 +140,9 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Add documents one after the other; report invalid ones without stopping.
+        """Add documents in order; report invalid ones without stopping.
 
-        `contexts` keep what helps to understand a container, by its tag, once a document of it is accepted.
+        `contexts` store each container's context, by tag, once a document of it is accepted.
         """
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
@@ -161,18 +161,18 @@ class SupermemoryService(MemoryOperations):
         return {"results": results, "success": len(results) - failed, "failed": failed}
 
     async def get(self, name: str, user: str | None = None) -> dict[str, Any]:
-        """A document. Raises NotFound."""
+        """Return a document. Raises NotFound."""
         return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
-        """The documents that memories come from, by user and id."""
+        """Return the documents of memories, by user and id."""
         refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
         sessions = await self._load_sessions(refs)
         answers = await self._answers(sessions)
         return {(session.user_id, session.session_id): answer for session, answer in zip(sessions, answers, strict=True)}
 
     async def parts(self, name: str, user: str | None = None) -> list[dict[str, Any]]:
-        """A document as the parts that it came in. Raises NotFound."""
+        """Return a document's parts. Raises NotFound."""
         session = await self._session(name, user)
         return [chunk_answer(message.id, number, message.content, message.created_at) for number, message in enumerate(session.messages)]
 
@@ -181,7 +181,7 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Replace a document's text, metadata, id or tags. Raises NotFound.
 
-        A document that moves is written at its new place first; a move that is refused leaves it where it is.
+        A moved document is written at its new place first.
         """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
@@ -202,7 +202,7 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def delete(self, name: str, user: str | None = None) -> None:
-        """Delete a document with all that came of it, or forget the memory of this id. Raises NotFound."""
+        """Delete a document and its memories, or forget the memory of this id. Raises NotFound."""
         writing(self._scope)
         session = await self._find(name, user)
         if session is not None:
@@ -213,7 +213,7 @@ class SupermemoryService(MemoryOperations):
         raise NotFound("Document not found")
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
-        """Deletes documents by id, or all of container tags with all that is known there."""
+        """Delete documents by id, or everything under container tags."""
         scope = writing(self._scope)
         errors: list[dict[str, str]] = []
         deleted = 0
@@ -233,7 +233,7 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """A page of documents, the newest first unless asked otherwise, and where in the list it stands."""
+        """Return a page of documents, newest first by default, and its position."""
         tags, size = request.tags(), min(request.limit, MAX_PAGE)
         condition = await self._selection(tags, request.filters or request.filter)
         if len(condition) > (1 if tags else 0):
@@ -253,7 +253,7 @@ class SupermemoryService(MemoryOperations):
     async def _list_fitting(
         self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """As `list`, of the documents whose memories fit a condition: of what was said word for word, the newest 5,000."""
+        """List documents with matching memories, among the newest 5,000 messages."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
         for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
@@ -268,7 +268,7 @@ class SupermemoryService(MemoryOperations):
         return shown, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Those of the documents that there are, in the order of `refs`, in a number of round trips that does not depend on how many."""
+        """Return the existing documents in order, in a constant number of round trips."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -276,11 +276,11 @@ class SupermemoryService(MemoryOperations):
         return [session for session in sessions if session.messages]
 
     def _ref(self, name: str, user: str | None) -> SessionRef:
-        """The document of an id in a container; without one it is an owner of its own. Raises Forbidden."""
+        """Without a container a document is an owner of its own. Raises Forbidden."""
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Exactly this document, if it is there, and the version to write over."""
+        """Return exactly this document, if it exists, and the version to write over."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -291,7 +291,7 @@ class SupermemoryService(MemoryOperations):
         return answer.session if answer.session.messages else None, str(answer.version)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
-        """The document of a container; where none is named the one without, else the only one of this id."""
+        """Without a container return the document without one, else the only one of this id."""
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
         except NotFound:
@@ -300,7 +300,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """The document whose move into a container was interrupted, which left it in both: the one that is to go."""
+        """Return the source of an interrupted move, which left the document in both containers."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -312,7 +312,7 @@ class SupermemoryService(MemoryOperations):
         return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
 
     async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
-        """The memory of an id, in a container or (None) in any."""
+        """Return the memory of an id, in a container or (None) in any."""
         (record,) = await self._services[MemoryStore].get(self._scope, [name])
         return record if record is not None and user in (None, record.user_id) else None
 
@@ -323,7 +323,7 @@ class SupermemoryService(MemoryOperations):
         return session
 
     async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
-        """Of each document `done` when what it says is remembered, and known to the profile, else `queued` or `failed`."""
+        """A document is `done` once it is remembered and in the profile, else `queued` or `failed`."""
         operations = self._services[OperationService]
         refs = [SessionRef(session.session_id, self._namespace, session.user_id) for session in sessions]
         states = await operations.load_states(self._scope, [operations.session_marks(self._scope, ref) for ref in refs])
@@ -343,7 +343,7 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """The facts that were taken from documents, page by page; those of documents of the same name under other tags among them."""
+        """Return the facts of documents, including same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
@@ -360,7 +360,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document and what came of it. Its session goes last: after a crash, the same request finds it and finishes."""
+        """The session goes last: after a crash, the same request finds it and finishes."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)
@@ -390,10 +390,8 @@ def _ref_of(session: WorkingMemoryResponse) -> SessionRef:
 
 
 def page_of(page: int, size: int, total: int) -> dict[str, Any]:
-    """Where in a list a page stands."""
     return {"currentPage": page, "limit": size, "totalItems": total, "totalPages": -(-total // size)}
 
 
 def milliseconds_since(begun: float) -> float:
-    """How long ago `begun` (of `time.perf_counter`) was, in milliseconds."""
     return round((time.perf_counter() - begun) * 1000, 2)

@@ -1,7 +1,6 @@
-"""What each field of the API's document means: the docstring that stands under the field in its model.
+"""Descriptions of fields in the OpenAPI document, from the attribute docstrings of models.
 
-Neither a start nor a request reads them, and the MCP tools' schemas, which a language model reads before its first
-turn, do not grow by them: they are taken out of the models' source when the document is made.
+Read from source when the document is made: starts and requests stay fast, and MCP schemas small.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from agent_memory_client import models
 
 
 def describe_fields(document: dict[str, Any]) -> None:
-    """Writes into the document's schemas what their fields mean."""
+    """Add the descriptions to the document's schemas."""
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
     for name, schema in document["components"]["schemas"].items():
-        # A model that is sent and answered in two forms has two schemas.
+        # Models used in both directions have two schemas.
         model = described.get(name.removesuffix("-Input").removesuffix("-Output"))
         if model is None:
             continue
@@ -36,7 +35,7 @@ def describe_fields(document: dict[str, Any]) -> None:
 
 
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
-    """What the fields of a model mean, by their names on the wire."""
+    """Return a model's descriptions by wire name."""
     shared: Mapping[str, str] = getattr(model, "shared_descriptions", {})
     texts: dict[str, str] = dict(shared)
     for base in reversed(model.__mro__):
@@ -47,7 +46,7 @@ def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
-    """The docstrings of the fields of a module's classes. A module that is installed without its source has none."""
+    """Empty for a module installed without source."""
     spec = find_spec(module)
     source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None
     return {node.name: dict(_of_class(node)) for node in ast.parse(source or "").body if isinstance(node, ast.ClassDef)}

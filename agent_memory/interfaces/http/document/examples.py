@@ -1,7 +1,6 @@
-"""The examples of the API's document: a story of one user that works from first to last on a fresh server.
+"""Examples in the OpenAPI document: a story of one user that works on a fresh server.
 
-Each operation stands here once, with what it is sent: what it needs was made by one before it. Ids that the server
-makes (of changes, views, operations and keys) have no example: the answer that made them shows them.
+Ids made by the server (changes, views, operations, keys) have no example.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ STORY = (
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Writes into the document what each of its operations may be sent."""
+    """Add the examples to the document's operations."""
     story = {example.operation_id: example for example in STORY}
     for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
         example = story.get(operation["operationId"])

@@ -1,6 +1,6 @@
-"""The pages of the server: where to go from here, and the API's document in Swagger UI, which comes with us.
+"""The start page, and the API document in the packaged Swagger UI.
 
-Each has a policy that lets it run and load nothing but what it is made of.
+Each page's content policy allows only its own parts.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from starlette.routing import Route
 from agent_memory.foundation.core.errors import NotFound
 
 CONTENT_POLICY = "agent_memory.content_policy"
-"""Where an ASGI scope holds the Content-Security-Policy of an answer that is a page."""
+"""Key in an ASGI scope: the Content-Security-Policy of a page."""
 
 _FOLDER = Path(__file__).parent / "swagger_ui"
 _SCRIPT, _STYLE, _ICON = "swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"
 _TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _ICON: "image/png"}
 PATHS = frozenset({"/", "", "/favicon.ico", "/docs", "/redoc", "/openapi.json", *(f"/docs/{name}" for name in _TYPES)})
-"""The paths of the pages, with and without a slash at the end: open to everybody, counted and audited for nobody."""
+"""Paths of the pages, with and without a trailing slash: open to everybody, neither counted nor audited."""
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DAY_SECONDS = 86_400
@@ -50,7 +50,7 @@ _START = """<!doctype html>
 
 
 def pages(title: str, version: str, openapi_url: str) -> list[Route]:
-    """`/` for browsers, `/docs` for the document at `openapi_url`, the files that it is made of, and `/redoc`, its other name."""
+    """Return `/` for browsers, `/docs` for the document at `openapi_url`, its files, and `/redoc`, its other name."""
 
     async def start(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
@@ -73,7 +73,7 @@ def pages(title: str, version: str, openapi_url: str) -> list[Route]:
             swagger_js_url=f"{here}/docs/{_SCRIPT}",
             swagger_css_url=f"{here}/docs/{_STYLE}",
             swagger_favicon_url=f"{here}/docs/{_ICON}",
-            # Otherwise the document is sent to a validator on the Internet, when it is not one of this machine.
+            # Swagger UI sends documents to an external validator otherwise.
             swagger_ui_parameters={"validatorUrl": None},
         )
         return _with_policy(request, page)
@@ -95,7 +95,7 @@ def _root(request: Request) -> str:
 
 
 def _with_policy(request: Request, page: HTMLResponse) -> HTMLResponse:
-    """The page; the scripts that stand in it are named by their digests, so that none slipped into it would run."""
+    """Allow the page's own scripts by digest, so that injected ones do not run."""
     digests = " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in _INLINE.findall(bytes(page.body)))
     policy = (
         f"default-src 'none'; script-src 'self' {digests}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "

@@ -1,13 +1,8 @@
-"""Admission: as many requests at a time as the process can serve in time; the rest is refused at once, before anything is read.
+"""Admit as many requests as the process can serve in time; refuse others before reading them.
 
-What is admitted then ends within its deadline, however much is asked for, and a refused caller learns it while it can still go elsewhere.
-
-How many are worked on follows from how late the event loop is: requests that wait for others (a model, `wait=true`) make it late for
-nobody, those that are computed do. While the loop is late all the time, the limit shrinks step by step; while it is not, it grows again.
-The signal is CoDel's: the least delay of an interval, which a burst or a pause does not raise, a standing queue does (Nichols and Jacobson,
-"Controlling Queue Delay", ACM Queue, 2012). The steps are TCP's, down in proportion and up little by little.
-
-Where there are several tenants, each has its share of the places and a line of its own (`fair_queue.py`).
+The limit follows the event loop's delay: it shrinks while the loop is always late and grows otherwise. Signal: CoDel's
+least delay of an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012); steps as in TCP. Several
+tenants share the places (`fair_queue.py`).
 """
 
 from __future__ import annotations
@@ -24,59 +19,56 @@ from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 from agent_memory.interfaces.http.middleware.fair_queue import FairQueue
 
 TENANT = "agent_memory.tenant"
-"""The name under which an ASGI scope says whose share of the places its request takes. Without it: that of all who are not known yet."""
+"""Key in an ASGI scope: the tenant whose share a request uses. Without it: the share of unknown callers."""
 
-# Whoever watches the server must see it when it has no room.
+# Monitoring works without free places, too.
 _EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
-# A stream waits nearly always; what it is asked to do comes in requests of their own.
+# A stream is mostly idle; its calls are requests of their own.
 _STREAM = "/sse"
 _RETRY_AFTER_SECONDS = 1
 
 _BEAT_SECONDS = 0.01
-# A turn of the loop that is late by more; a request takes about ten turns, a refusal about three.
+# A request takes about ten turns of the loop, a refusal about three.
 _LATE_SECONDS = 0.01
-# How long the loop must be late without a pause before the limit shrinks, and how long until the next step.
+# Delay without a break until the limit shrinks, and until the next step.
 _PATIENCE_SECONDS = 0.2
 _STEP_SECONDS = 0.05
 _DOWN = 0.7
 _UP = 1.1
-# The limit never falls below this.
 _LEAST = 16
-# Of one tenant that competes with others so many, at least and at first; they give way after one late beat, for whoever they are late for
-# is somebody else.
+# The least and first limit of a competing tenant; it shrinks after one late beat, since others suffer.
 _LEAST_CONTESTED = 2
-# So many callers who each wait for their answer are no overload: those beyond the limit wait for their turn, which costs the loop nothing.
+# This many waiting callers are no overload: waiting costs the loop nothing.
 _IN_LINE = 128
-# A tenant's requests whose bodies are still coming have this part of the places at most: who sends slowly keeps nobody else from sending.
+# Share of requests with incoming bodies: slow senders block nobody else.
 _ARRIVING_SHARE = 4
 
 
 class AdaptiveLimit:
-    """How many requests may be worked on at a time, at most `most`, by how late the loop was at each beat.
+    """Requests at a time, at most `most`, by the loop's delay at each beat.
 
-    It shrinks, not below `least`, after the loop was late for `patience` seconds.
+    Shrinks, not below `least`, after `patience` seconds of delay.
     """
 
     def __init__(self, most: int, *, least: int = _LEAST, patience: float = _PATIENCE_SECONDS) -> None:
         self._most = float(most)
         self._least = float(min(most, least))
         self._patience = patience
-        # Not all at once: a flood at the very beginning would be in before the loop is known to be late.
+        # Start low: a first flood would be in before the loop is late.
         self._now = min(self._most, 8 * self._least)
         self._late_since: float | None = None
         self._next = 0.0
 
     @property
     def requests(self) -> int:
-        """The limit now."""
         return int(self._now)
 
     def rest(self) -> None:
-        """Nothing is under way: what was late is over. The limit grows again when it is asked for."""
+        """Reset the delay when no request is running."""
         self._late_since = None
 
     def beat(self, late: float, now: float, under_way: int) -> None:
-        """The loop was late by so many seconds, at a time (s) of a clock that never goes back."""
+        """Note a delay of `late` seconds at a monotonic time."""
         if late <= _LATE_SECONDS:
             self._late_since = None
             if now >= self._next and self._now < self._most and under_way >= self._now * 0.9:
@@ -92,9 +84,9 @@ class AdaptiveLimit:
 
 
 class AdmissionMiddleware:
-    """Pure ASGI. At most `most` requests are under way at a time; a refusal is a 503 with `Retry-After`.
+    """At most `most` requests run at a time; a refusal is a 503 with `Retry-After`.
 
-    With `fair`, the tenants that `TENANT` names share the places.
+    With `fair`, tenants share the places.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
@@ -122,7 +114,7 @@ class AdmissionMiddleware:
             await self._refuse(scope, receive, send)
             return
         if self._next_beat is None and queue.working:
-            # One alone is no overload, and need not be watched.
+            # One request alone is no overload.
             self._schedule_beat()
         if queue.may_start(tenant, limit, now):
             queue.start(tenant)
@@ -136,7 +128,6 @@ class AdmissionMiddleware:
             self._start_waiting()
 
     async def _admit_arriving(self, tenant: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request in whose body is still coming, if its tenant has not too many of them."""
         if self._arriving.get(tenant, 0) >= max(self._limit.requests // _ARRIVING_SHARE, 1):
             await self._refuse(scope, receive, send)
             return
@@ -150,7 +141,7 @@ class AdmissionMiddleware:
                 del self._arriving[tenant]
 
     def _make_room(self, tenant: str, limit: int) -> bool:
-        """Whether a request may stay although there is no more room: another one had to go, or its tenant has nothing under way yet."""
+        """Push out another tenant's request, or admit a tenant without running requests."""
         turn = self._queue.push_out(tenant)
         if turn is not None:
             if not turn.done():  # else it has gone by itself
@@ -166,7 +157,7 @@ class AdmissionMiddleware:
         await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
 
     async def _wait_for_turn(self, tenant: str) -> bool:
-        """Waits in line; whoever ends its work hands its place over. False when the place in line was needed for another tenant."""
+        """Return False if the place in line was needed for another tenant."""
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(tenant, turn)
         try:
@@ -193,12 +184,12 @@ class AdmissionMiddleware:
         asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beat)
 
     def _beat(self) -> None:
-        """As long as requests are under way; an idle process is left to sleep."""
+        """Runs while requests run; an idle process sleeps."""
         assert self._next_beat is not None
         if self._queue.working:
             now = monotonic()
             late = now - self._next_beat
-            # Who waits although there are places has its tenant's share: more places are asked for.
+            # A request that waits beside free places has its tenant's share: ask for more places.
             under_way = self._queue.working + (self._queue.waiting if late <= _LATE_SECONDS else 0)
             self._limit.beat(late, now, under_way)
             self._contested.beat(late, now, under_way)

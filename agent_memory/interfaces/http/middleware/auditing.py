@@ -1,4 +1,4 @@
-"""Tells the audit trail of every request that was given to an operation or refused for want of credentials."""
+"""Record every request with an operation, or refused for missing credentials, in the audit trail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATH
 
 
 class AuditMiddleware:
-    """Pure ASGI, installed with AUDIT_LOG only. `required` says whether the server asks for credentials."""
+    """Installed with AUDIT_LOG only. `required`: the server asks for credentials."""
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
         self._app = app

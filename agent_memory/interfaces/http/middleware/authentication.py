@@ -1,4 +1,4 @@
-"""Asks every request for its credentials, whichever face answers it. Not installed when AUTH_MODE is disabled: then it costs nothing."""
+"""Authenticate every request. Not installed with AUTH_MODE=disabled."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from agent_memory.foundation.core.errors import AgentMemoryError, Unauthenticate
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.protected_resource import METADATA_PATH
 
-# Open to everybody: that the process answers, who may let one in, and the documentation.
+# Open to everybody: health, metadata and documentation.
 OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
-# Answered without credentials too, but then in fewer words.
+# Without credentials the answer is shorter.
 TERSE_PATHS = frozenset({"/v1/ready"})
 
 SCHEMES: dict[str, dict[str, str]] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
     "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
 }
-"""How credentials may be sent, in OpenAPI's words."""
+"""How to send credentials, in OpenAPI's words."""
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Says in an OpenAPI document which operations ask for credentials; where they are not `required`, each does without them, too."""
+    """Add the security of each operation to an OpenAPI document; optional unless `required`."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -37,9 +37,9 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Pure ASGI: puts the caller's `Principal` into the request's scope, or answers 401 (503 while it cannot be checked).
+    """Put the caller's `Principal` into the scope, or answer 401 (503 while it cannot be checked).
 
-    `gate` is asked for at each request, because the runtime that has it opens later than the application is made.
+    `gate` is called for each request, because the runtime opens later.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class AuthenticationMiddleware:
             await self._app(scope, receive, send)
             return
         path = scope["path"].rstrip("/")
-        # Whose credential was checked a moment ago is named already (`known_caller.py`).
+        # `known_caller.py` may have named the caller.
         if path not in self._open and PRINCIPAL not in scope:
             try:
                 credential = credential_of(scope["headers"])

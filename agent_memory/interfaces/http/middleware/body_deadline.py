@@ -1,7 +1,7 @@
-"""Reads a request's body before anything else is done with it, so that who sends slowly takes nobody's place.
+"""Read a request's body first, so that slow senders occupy no place.
 
-A short body is read whole. One that is long, or whose sender waits to be told to go on (`Expect: 100-continue`), is passed on as it comes,
-and its scope says so (`BODY_ARRIVING`). Either way it comes in time, or the request is answered by a 408 and its connection is closed.
+Short bodies are buffered. Long ones, and those with `Expect: 100-continue`, are passed on with `BODY_ARRIVING`. A late
+body is answered by a 408 and its connection closed.
 """
 
 from __future__ import annotations
@@ -15,29 +15,27 @@ from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.core.errors import AgentMemoryError, RequestTimeout
 
 BODY_ARRIVING = "agent_memory.body_arriving"
-"""The name under which an ASGI scope says that the request's body has not come in whole."""
+"""Key in an ASGI scope: the request's body is incomplete."""
 
 BODY_COMPLETE = "agent_memory.body_complete"
-"""The name under which it says that it has. Whoever serves us need not say so; then it is waited for."""
+"""Key in an ASGI scope: the body is complete. Optional for servers."""
 
 REFUSAL = "agent_memory.refusal"
-"""The name under which an ASGI scope holds the error that ends its body, as the connection found out (`protocol.py`)."""
+"""Key in an ASGI scope: the connection's error that ends the body (`protocol.py`)."""
 
-# For so much of a body that came there is a second more: a sender that keeps this pace is never late.
+# Each such piece adds a second: a sender at this pace is never late.
 BYTES_PER_SECOND = 16 * 1024
-# Longer bodies are passed on as they come.
 _MAX_BUFFERED_BYTES = 64 * 1024
-# All bodies that are waited for have so much room; beyond that, they are passed on as they come.
+# Room for all buffered bodies; beyond it they are passed on.
 _MAX_BUFFERED_BYTES_OF_ALL = 16 * 1024 * 1024
-# When the time is over there is so much more of it, for what is on its way to us at that moment.
+# Extra time for data in transit.
 _SECOND_LOOK_SECONDS = 0.05
-# In so many turns of the loop all that had come in is read: in asyncio's, what is asked for in one turn comes before what is read in the
-# next one, so two are not enough.
+# After this many turns all received data is read; in asyncio two are not enough.
 _TURNS = 3
 
 
 class BodyDeadlineMiddleware:
-    """Pure ASGI. A body has `seconds`, and a second more for each BYTES_PER_SECOND of it, up to the `request_timeout` (s)."""
+    """A body has `seconds`, plus one for each BYTES_PER_SECOND of it, up to `request_timeout` (s)."""
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float) -> None:
         self._app = app
@@ -66,7 +64,7 @@ class BodyDeadlineMiddleware:
             await self._app(scope, _replay(messages, receive), send)
 
     async def _buffer(self, messages: list[Message], body: TimedBody) -> list[Message]:
-        """Waits for the rest of a body, as long as there is room for it."""
+        """Wait for the rest of a body while there is room."""
         buffered = 0
         try:
             while not body.complete:
@@ -80,7 +78,7 @@ class BodyDeadlineMiddleware:
         return messages
 
     async def _pass_on(self, scope: Scope, messages: Sequence[Message], body: TimedBody, send: Send) -> None:
-        """Runs the application while the body comes in. When that ends early, it sees a disconnect, and the refusal is the answer."""
+        """Run the application while the body arrives. On a refusal it sees a disconnect."""
         refusal: AgentMemoryError | None = None
         begun = False
 
@@ -110,7 +108,7 @@ class BodyDeadlineMiddleware:
 
 
 class TimedBody:
-    """A request's body while it comes in. Time counts while it is waited for: whoever we do not listen to is not late."""
+    """An arriving body. Only the time spent waiting for it counts."""
 
     def __init__(self, scope: Scope, receive: Receive, seconds: float, most_seconds: float) -> None:
         self._scope = scope
@@ -122,7 +120,7 @@ class TimedBody:
         self.complete = False
 
     async def receive(self) -> Message:
-        """The next message. Raises RequestLate when it does not come in time, and the error that `REFUSAL` holds."""
+        """Return the next message. Raises RequestTimeout if it is late, and the error in `REFUSAL`."""
         if self.complete:
             return await self._receive()
         message = await self._receive_in_time()
@@ -142,7 +140,7 @@ class TimedBody:
             async with asyncio.timeout_at(due):
                 return await self._receive()
         except TimeoutError:
-            # As much more as we are late: who stood still with us, on one machine, could not send either.
+            # Add our own delay: a sender on the same machine may have been stopped as well.
             behind = min(max(loop.time() - due, 0.0), self._seconds)
             begun += behind
             return await self._look_again(_SECOND_LOOK_SECONDS + behind)
@@ -150,7 +148,7 @@ class TimedBody:
             self._waited += loop.time() - begun
 
     async def _look_again(self, seconds: float) -> Message:
-        """The message that came in while the loop was late: timers run before what has come in is read."""
+        """Timers run before received data is read."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._receive()
@@ -175,11 +173,11 @@ class TimedBody:
 
 
 def _expected_bytes(scope: Scope) -> float:
-    """The length of the body by the request's headers: 0 for none; without end where the sender waits to be told to go on."""
+    """Return the length by the headers: 0 for none, infinite with `Expect: 100-continue`."""
     expected = 0.0
     for name, value in scope["headers"]:
         if name == b"content-length":
-            # A number of more digits is beyond every limit.
+            # More digits exceed every limit.
             expected = max(expected, float(value[:18]) if value.isdigit() else 1.0)
         elif name == b"transfer-encoding":
             expected = max(expected, 1.0)
@@ -189,7 +187,6 @@ def _expected_bytes(scope: Scope) -> float:
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Messages that were received already, and then what is received."""
     messages.reverse()
 
     async def receive_next() -> Message:

@@ -1,8 +1,7 @@
-"""Lets in requests by names of ours only, so that no web page reaches a server without credentials through a name of its own.
+"""Accept only our own host names, so that no web page reaches a server without credentials.
 
-A page whose name is made to resolve to this machine (DNS rebinding) is of one origin with us in its browser's eyes; the `Host` header gives
-it away. A page of another origin (scheme, host or port) cannot read our answers, but could still make us act with a plain request; its
-`ChangeOrigin` header tells, and `Sec-Fetch-Site` where browsers send it.
+DNS rebinding makes a page same-origin for its browser, but its `Host` header differs. Pages of other origins could send
+plain requests; `Origin` and `Sec-Fetch-Site` tell them.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from agent_memory.foundation.core.errors import Forbidden, WrongHost
 from agent_memory.foundation.core.settings import Settings
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# What browsers say of a page of another origin (Sec-Fetch-Site).
+# `Sec-Fetch-Site` of other origins.
 _OTHER_SITES = frozenset({b"cross-site", b"same-site"})
 _PORTS = {b"http": 80, b"https": 443}
 _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """The host names that a server which listens on `host` is reached by, besides those of this machine; None: by any.
+    """Return the host names beside this machine's; None for any.
 
-    Without ALLOWED_HOSTS it is any where credentials are asked for, and where it listens on more than this machine.
+    Without ALLOWED_HOSTS: any if credentials are required or the server listens beyond this machine.
     """
     names = _names(settings.server.allowed_hosts)
     if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):
@@ -39,10 +38,9 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Pure ASGI: answers 421 to other `Host` headers, and 403 to other pages' requests that would change something.
+    """Answer 421 to other hosts, 403 to changing requests of other pages.
 
-    `names` are those of the server besides this machine's (None: any); `origins` those of other pages that may ask
-    (CORS_ALLOWED_ORIGINS).
+    `names`: the server's names (None: any). `origins`: allowed pages (CORS_ALLOWED_ORIGINS).
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
@@ -72,7 +70,6 @@ class HostMiddleware:
         await self._app(scope, receive, send)
 
     def _is_ours(self, address: bytes) -> bool:
-        """Whether the host of `host:port` is one of ours, whatever the port."""
         if self._names is None:
             return True
         try:
@@ -86,7 +83,7 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """Whether a page may change something: one of ours, or one that is let in by name."""
+        """True for our own pages and allowed origins."""
         if "*" in self._origins:
             return True
         if origin is None:
@@ -95,18 +92,18 @@ class HostMiddleware:
             return True
         own, asked = _parts(origin), _parts(scheme.encode() + b"://" + host)
         if own is not None and site == b"same-origin":
-            # The browser knows better than we, who may stand behind a proxy that ends TLS.
+            # Behind a TLS proxy the browser knows the scheme better.
             asked = _parts(own[0] + b"://" + host)
         return own is not None and own == asked
 
 
 def _reads(scope: Scope) -> bool:
-    # A stream of MCP is opened by a GET, and is no mere reading.
+    # A GET opens an MCP stream, which does more than read.
     return scope["method"] in _READING and not scope["path"].rstrip("/").endswith("/sse")
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Scheme, host and port of an origin; None when it is none of the web."""
+    """Return scheme, host and port of a web origin, else None."""
     try:
         parts = urlsplit(origin)
         port = parts.port

@@ -1,4 +1,4 @@
-"""Names the caller of a request whose credential was checked a moment ago, before the request asks for its place."""
+"""Identify callers with a recently checked credential before admission."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.errors import Unauthenticated
 from agent_memory.interfaces.http.middleware.admission import TENANT
 
-# The share of those who run the server, which no tenant can have: its name is not empty.
+# The operators' share; no tenant can have this name.
 _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Pure ASGI, where credentials are asked for. `gate` is asked for at each request, because it opens later."""
+    """Installed where credentials are required. `gate` is called for each request, because it opens later."""
 
     def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:
         self._app = app
@@ -28,7 +28,6 @@ class KnownCallerMiddleware:
         await self._app(scope, receive, send)
 
     def _identify(self, scope: Scope) -> None:
-        """Notes whose share of the places the request takes, and who asks, where that is certain."""
         try:
             credential = credential_of(scope["headers"])
         except Unauthenticated:

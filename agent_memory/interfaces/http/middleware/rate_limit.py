@@ -1,4 +1,4 @@
-"""Counts the requests of each tenant, before anything of them is read. Installed only where some tenant has a limit."""
+"""Limit each tenant's request rate before requests are read. Installed only with a limit."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
 
 _COUNTED = "agent_memory.counted"
-"""The name under which an ASGI scope says that the request was counted."""
-# Whoever watches the server is no tenant.
+"""Key in an ASGI scope: the request was counted."""
+# Monitoring counts for no tenant.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
-# Whoever sends on in spite of refusals waits for the next ones, so that one connection cannot ask thousands of times in a second.
+# Delay refusals of a persistent sender, so that one connection cannot ask thousands of times a second.
 _HOLD_SECONDS = 0.05
 _MOST_HELD = 256
 
 
 class RateLimitMiddleware:
-    """Pure ASGI: answers 429 with `Retry-After` for a tenant that asks too often. `limit` is asked for at each request, as it opens later.
+    """Answer 429 with `Retry-After` above the limit. `limit` is called for each request, as it opens later.
 
-    It stands on a request's way twice: before admission, for callers that are known by then, so that a refusal takes nobody's place, and
-    within the check of credentials, for all others. At most `most_waiting` of a tenant's requests wait here for Redis' verdict; what is
-    beyond goes on and is counted later. Operators are let in in any case where credentials are asked for (`required`): they must be able
-    to act while somebody floods.
+    Installed twice: before admission for known callers, so that refusals occupy no place, and after authentication. At
+    most `most_waiting` requests of a tenant wait here for Redis; others are counted later. With `required` operators
+    are never limited: they must be able to act during a flood.
     """
 
     def __init__(

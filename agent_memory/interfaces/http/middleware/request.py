@@ -1,4 +1,4 @@
-"""The outermost layer of every request: its id, its deadline, its metrics, its line in the log, and the last defence against a crash."""
+"""The outermost layer: request id, deadline, metrics, log line, and a handler of crashes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ log = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-# What is asked for every few seconds by those who watch.
+# Requests of monitoring.
 _QUIET = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 _PREFIX = re.compile(r"/v1/[a-z-]{1,32}(?=/|\Z)")
-# No answer but the documentation's is a page: nothing in it is to be loaded, run, guessed at or framed.
+# Only the documentation has pages.
 _POLICY = b"content-security-policy"
 _DATA_POLICY = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 
 
 class RequestMiddleware:
-    """Pure ASGI, one closure per request. `timeout` is the deadline of a request in seconds, which streams lift."""
+    """`timeout` is a request's deadline in seconds, which streams lift."""
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -77,7 +77,7 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """What may be logged of a path that no operation was found for, as when the request was refused before, or of a page."""
+    """Return the loggable part of a path without an operation."""
     if path in PATHS:
         return path
     prefix = _PREFIX.match(path)
@@ -85,7 +85,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """The caller's `X-Request-Id` when it is a plain word of at most 128 characters, else a new one."""
+    """Return the caller's `X-Request-Id` if it is a plain word, else a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

@@ -1,4 +1,4 @@
-"""How many of a tenant's requests one counts for: one, and more for a long body."""
+"""The cost of a request: one, and more for a long body."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from starlette.types import Message, Receive, Scope
 from agent_memory.features.access.limits import RequestLimit
 
 BODY_UNIT = 16 * 1024
-"""A request counts once more for so many bytes of its body: what it costs to read, count and remember grows with them."""
+"""Bytes of a body that cost another request: processing grows with them."""
 
 
 def cost_of(scope: Scope) -> int | None:
-    """How many requests one counts for, by the length that it declares; None when it declares none, but has a body."""
+    """Return a request's cost by its declared length; None for a body of unknown length."""
     for name, value in scope["headers"]:
         if name == b"content-length":
-            # A number of more digits is beyond every limit of a body, and refused for that.
+            # More digits exceed every body limit.
             return 1 + int(value) // BODY_UNIT if len(value) <= 12 and value.isdigit() else 1
         if name == b"transfer-encoding":
             return None
@@ -22,7 +22,7 @@ def cost_of(scope: Scope) -> int | None:
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Counts a body of unknown length while it is read, at the same price. Raises TooMany, RedisUnavailable to whoever reads."""
+    """Count a body of unknown length while it is read. Raises TooMany, RedisUnavailable to the reader."""
     uncounted_bytes = 0
 
     async def receive_counted() -> Message:

@@ -1,4 +1,4 @@
-"""Understands how another product's clients send their key, on that product's paths only."""
+"""Accept another product's authorization scheme on its paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SCHEME = b"token "
 
 
 class TokenSchemeMiddleware:
-    """Pure ASGI: `Authorization: Token …` counts as `Bearer …` where a path begins with one of `prefixes`."""
+    """Treat `Authorization: Token …` as `Bearer …` on paths with `prefixes`."""
 
     def __init__(self, app: ASGIApp, *, prefixes: tuple[str, ...]) -> None:
         self._app = app
@@ -16,7 +16,7 @@ class TokenSchemeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self._prefixes):
-            # In place: the log reads from the outer scope which route was found.
+            # In place: the log reads the route from the outer scope.
             scope["headers"] = [_as_bearer(name, value) for name, value in scope["headers"]]
         await self._app(scope, receive, send)
 
