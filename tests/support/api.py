@@ -19,7 +19,7 @@ from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.search.pages import Page
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
-from agent_memory.features.recall.prompt import Prompt
+from agent_memory.features.recall.formats import Prompt
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionAnswer, SessionService
 from agent_memory.foundation.core.task_kinds import DueKind

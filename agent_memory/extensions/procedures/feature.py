@@ -11,8 +11,7 @@ from agent_memory.extensions.procedures.service import ProcedureService
 from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.transfer import ProcedureTransfer
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
-from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services

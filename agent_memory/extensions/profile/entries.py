@@ -11,8 +11,7 @@ from typing import Any
 
 from agent_memory.extensions.profile.schema import is_lasting_name
 from agent_memory.extensions.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
-from agent_memory.features.memories.records import StoredEvidence, said_by_person
-from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.features.memories.records import StoredEvidence, said_by_person, source_of, trust_of
 from agent_memory.foundation.core.clock import calendar_day, stated_date
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at

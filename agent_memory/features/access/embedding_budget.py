@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
-from agent_memory.features.access.limit_store import TokensSpent
+from agent_memory.features.access.limits import ModelBudget, TokensSpent
 from agent_memory.foundation.core.deferred_writes import DeferredWrite
 from agent_memory.foundation.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.foundation.core.metrics import LIMITED
 from agent_memory.foundation.core.settings import LimitSettings
-from agent_memory.foundation.llm.base import Embedder, TextRole, Vectors
+from agent_memory.foundation.llm.base import ChatModel, Embedder, TextRole, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
 # A count this old is refreshed while requests go on with it.
@@ -153,3 +153,19 @@ class _MeteredEmbedder(EmbedderWrapper):
 
     async def adopt(self, rows: Vectors) -> Vectors:
         return await self._embedder.adopt(rows)
+
+
+class TenantModels:
+    """The models within a tenant's budget."""
+
+    def __init__(self, chat: ChatModel | None, embedder: Embedder, budget: ModelBudget, embeddings: EmbeddingBudget) -> None:
+        self._chat = chat
+        self._embedder = embedder
+        self._budget = budget
+        self._embeddings = embeddings
+
+    def chat(self, tenant: str) -> ChatModel | None:
+        return self._budget.metered_chat(self._chat, tenant)
+
+    def embedder(self, tenant: str) -> Embedder:
+        return self._embeddings.metered_embedder(tenant) if self._embeddings.limits(tenant) else self._embedder

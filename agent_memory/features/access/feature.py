@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from agent_memory.features.access.credentials import Authenticator, jwt_gate
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
-from agent_memory.features.access.limit_store import LimitStore
-from agent_memory.features.access.limits import ModelBudget, RequestLimit
-from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.access.limits import LimitStore, ModelBudget, RequestLimit
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
 from agent_memory.foundation.bucket import Foundation

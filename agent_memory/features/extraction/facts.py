@@ -7,20 +7,23 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
+from agent_memory.features.extraction import prompts, reconcile_prompts, thread_prompts
 from agent_memory.features.extraction.fact_dates import event_day, instant
 from agent_memory.features.extraction.fact_support import Grounds
-from agent_memory.features.extraction.prompt_echoes import repeats_instructions
 from agent_memory.features.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.memories.annotations import annotate, annotations_of
+from agent_memory.features.memories.records import TRUST
 from agent_memory.features.memories.service import content_hash, fact_memory_id
-from agent_memory.features.memories.trust import TRUST
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.text.data_fences import DATA_RULE
 from agent_memory.foundation.text.dates.relative import with_absolute_times
 from agent_memory.foundation.text.normalization import normal_text
-from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
+from agent_memory.foundation.text.prompt_marks import DATA_NOTE, PROGRAM_ROLES, TOOL_ROLES, own_words
+from agent_memory.foundation.text.terms import words
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 
 _QUOTE_CHARS = 1000
@@ -182,3 +185,19 @@ def clean_text(text: str) -> str:
     """Return a model's text in NFC, without control characters and lone surrogates."""
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
+
+
+# Fewer words may match by chance.
+_LEAST_WORDS = 5
+
+
+def repeats_instructions(text: str) -> bool:
+    """True if a text is a passage of our prompts, ignoring case and punctuation."""
+    said = words(text)
+    return len(said) >= _LEAST_WORDS and f" {' '.join(said)} " in _instructions()
+
+
+@lru_cache(maxsize=1)
+def _instructions() -> str:
+    parts = [*prompts.INSTRUCTIONS, *reconcile_prompts.INSTRUCTIONS, *thread_prompts.INSTRUCTIONS, DATA_RULE, DATA_NOTE]
+    return " ".join(["", *(word for part in parts for word in words(part)), ""])

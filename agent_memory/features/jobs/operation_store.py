@@ -14,7 +14,6 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.jobs.extraction_report import read_report
-from agent_memory.features.jobs.operation_states import operation_state
 from agent_memory.features.jobs.order_store import decode_order
 from agent_memory.foundation.core.permissions import reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -269,3 +268,12 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
     stages = {"messages": int(journal.get(b"sq", 0)), done: int(journal.get(cursor, 0)), "in_session": messages}
     report = read_report(journal) if mark.kind is DueKind.EXTRACTION else {}
     return {"namespace": text(b"ns"), "user_id": text(b"us"), "session_id": text(b"sid"), "stages": stages, **report}
+
+
+def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
+    """Return the state of work from its mark in the outbox (pure)."""
+    if not marked:
+        return OperationState.DEAD if dead else OperationState.DONE
+    if leased:
+        return OperationState.RUNNING
+    return OperationState.RETRYING if failed else OperationState.PENDING

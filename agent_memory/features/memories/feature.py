@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.access.limits import MemoryLimit
-from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.features.memories.duplicates.store import MergeStore
-from agent_memory.features.memories.quarantine.service import QuarantineService
-from agent_memory.features.memories.quarantine.store import QuarantineStore
+from agent_memory.features.memories.quarantine.service import QuarantineService, QuarantineStore
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.query import QueryBuilder
-from agent_memory.features.memories.search.reranking import RerankedOrder
 from agent_memory.features.memories.search.rewriting import QueryRewriter
-from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.search.service import RerankedOrder, SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore

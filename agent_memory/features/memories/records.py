@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 from ulid import ULID
 
-from agent_memory.features.memories.trust import source_of, trust_of
+from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.storage.keyspace import digest, tag
 from agent_memory.foundation.storage.scripts import Arg
@@ -235,3 +235,62 @@ def decode_memory(raw: bytes) -> MemoryRecord:
     record.entities = record.entities or []
     record.extracted_from = record.extracted_from or []
     return record
+
+
+def owner_name(record: MemoryRecord) -> str:
+    """The owner of a memory as the scripts know it."""
+    return " ".join(tag(name) if name else "" for name in (record.namespace, record.user_id, record.agent_id))
+
+
+def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
+    """Raises IdTaken when two memories of one request (with their places in it) have an id in common, but not their owner."""
+    owners: dict[str, tuple[str | None, ...]] = {}
+    for index, record in records:
+        owner = (record.namespace, record.user_id, record.agent_id)
+        if owners.setdefault(record.id, owner) != owner:
+            raise IdTaken([record.id], field=f"memories.{index}.id")
+
+
+def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
+    """A memory that was put into a session: what does not say whose it is belongs where the session belongs."""
+    update = {
+        "namespace": record.namespace or ref.namespace,
+        "user_id": record.user_id or ref.user_id,
+        "session_id": record.session_id or ref.session_id,
+    }
+    return record.model_copy(update=update)
+
+
+TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import": 0.6, "inference": 0.6, "tool": 0.3}
+
+
+def source_of(record: MemoryRecord) -> SourceClass:
+    """Return where a memory comes from: its own field, else its speaker, else "client"."""
+    if record.source_class is not None:
+        return record.source_class
+    if not is_turn(record):
+        return "client"
+    role = str(record.metadata.get("role", "user"))
+    if role in TOOL_ROLES:
+        return "tool"
+    return "client" if role in PROGRAM_ROLES else "assistant" if role == "assistant" else "user"
+
+
+def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
+    """Return the least trust of the record, its source and the sources of its evidence."""
+    least = TRUST[source or source_of(record)]
+    for piece in record.evidence or ():
+        if piece.source is not None:
+            least = min(least, TRUST[piece.source])
+    return least if record.trust is None else min(least, record.trust)
+
+
+def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
+    """Return source and trust of a memory made of several: those of the least trusted."""
+    least = min(records, key=trust_of)
+    return {"source_class": source_of(least), "trust": trust_of(least)}
+
+
+def approval(text: str) -> str:
+    """Return the mark of an approved text; it is valid for this text only."""
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -15,9 +15,8 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.access.sizes import SizeLimits
 from agent_memory.features.memories.annotations import annotate, annotations_of
 from agent_memory.features.memories.commit import STATED, MemoryCommits
-from agent_memory.features.memories.owners import one_owner_each
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
-from agent_memory.features.memories.records import StoredMemory, message_memory_id
+from agent_memory.features.memories.records import StoredMemory, message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers

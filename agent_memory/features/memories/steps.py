@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
-from agent_memory.features.memories.owners import owner_name
 from agent_memory.features.memories.records import (
     WORDS,
     Standing,
@@ -17,6 +16,7 @@ from agent_memory.features.memories.records import (
     memory_digest,
     memory_fields,
     message_memory_id,
+    owner_name,
     said_by_person,
     standing,
 )

@@ -13,8 +13,7 @@ from redisvl.query.filter import Num
 from ulid import ULID
 
 from agent_memory.features.memories.commit import STATED, ChangeKind, change_base
-from agent_memory.features.memories.owners import owner_name
-from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, decode_memory, read_row
+from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, decode_memory, owner_name, read_row
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage

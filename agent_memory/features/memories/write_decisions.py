@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.features.memories.commit import STATED, Add, AddEvidence, ChangeOrigin, Decision, MemoryCommits, Supersede, Update
-from agent_memory.features.memories.owners import owner_name
-from agent_memory.features.memories.records import StoredMemory, evidence_of, standing
+from agent_memory.features.memories.records import StoredMemory, evidence_of, owner_name, standing
 from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.foundation.core.errors import Conflict, IdTaken

@@ -97,7 +97,7 @@ class ErasureStore:
                 return meant
 
     async def _meant(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids]) if mids else []
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids])
         return meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.memories.changes.store import StoredChange
 from agent_memory.features.memories.commit import ChangeKind
-from agent_memory.features.memories.records import StoredMemory, evidence_of
-from agent_memory.features.memories.trust import TRUST, source_of
+from agent_memory.features.memories.records import TRUST, StoredMemory, evidence_of, source_of
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest

@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agent_memory_client.models import PromptFormat, prompt_messages, text_of
+from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory_client.models import (
+    ANSWER,
+    AnswerExplanation,
+    MemoryPromptResponse,
+    PromptFormat,
+    SearchRequest,
+    prompt_messages,
+    text_of,
+)
 
 FORMAT_TOKENS = 24
 _BEGINNING = "(Earlier messages of this conversation are left out.)"
@@ -88,3 +97,31 @@ def _call(call: Any) -> str:
         return f"[call of a tool] {json.dumps(call, ensure_ascii=False)}"
     named = cast("Mapping[str, Any]", function)
     return f"[call of a tool] {named.get('name')}({named.get('arguments') or ''})"
+
+
+@dataclass(slots=True)
+class Prompt:
+    """A prompt; see MemoryPromptResponse. `search` found its memories."""
+
+    messages: Sequence[dict[str, Any]]
+    memories: Sequence[ShownMemory]
+    notices: Sequence[str]
+    explanation: AnswerExplanation | None
+    search: SearchRequest | None = None
+    formatted: FormattedPrompt | None = None
+
+    def prompt_values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "messages": self.messages,
+            "long_term_memories": [card.values for card in self.memories] or None,
+            "notices": self.notices or None,
+            "explanation": self.explanation,
+        }
+        return values if self.formatted is None else values | self.formatted.values()
+
+    def model(self) -> MemoryPromptResponse:
+        return MemoryPromptResponse.model_validate(self.prompt_values(), context=ANSWER)
+
+
+def text_message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": {"type": "text", "text": text, "annotations": None, "_meta": None}}

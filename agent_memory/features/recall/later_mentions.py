@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent_memory.features.memories.shown_memories import ShownMemory
-from agent_memory.features.recall.lines import speaker_name
+from agent_memory.features.recall.contradictions import corrections_of
+from agent_memory.features.recall.lines import line_date, speaker_name
 from agent_memory.features.recall.memory_list import only_asks
 from agent_memory.features.recall.referents import Referent, referents
 from agent_memory.foundation.text.dates.tables import calendar_names
@@ -117,3 +118,20 @@ def _named_by(memory: ShownMemory, since: _Names) -> str | None:
     speaker = speaker_name(memory)
     told = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in told if noted is not None and memory.created_at > noted[0]), None)
+
+
+def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Return a page with the further statements that correct one of its statements."""
+    there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
+    if not candidates:
+        return page
+    stated = [memory for memory in page if memory.is_message and not only_asks(memory)]
+    by_id = {memory.id: memory for memory in candidates}
+    last = corrections_of(sorted([*stated, *by_id.values()], key=lambda memory: (line_date(memory), memory.id)))
+    added: dict[str, ShownMemory] = {}
+    for memory in stated:
+        correction = by_id.get(last.get(memory.id, ""))
+        if correction is not None and correction.mid not in there and correction.id not in added:
+            correction.beside = memory.mid
+            added[correction.id] = correction
+    return [*page, *added.values()] if added else page

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, tzinfo
 
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.recall.line_escaping import one_line, shown_id
-from agent_memory.features.recall.superseded_messages import no_longer_true_since
 from agent_memory.foundation.core.clock import as_in_zone
 from agent_memory.foundation.text.retrieval_units import day
 from agent_memory_client.models import SearchRequest
@@ -85,3 +84,9 @@ def speaker_name(memory: ShownMemory) -> str:
 def _speaker(memory: ShownMemory, *, asks: bool) -> str:
     name = speaker_name(memory)
     return f"{one_line(name)} {'asked' if asks else 'said'}: " if name else ""
+
+
+def no_longer_true_since(memory: ShownMemory) -> datetime | None:
+    """Return since when a message is no longer true; None if it was said again since."""
+    ended = memory.ended_at
+    return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent_memory.features.extraction.rule_store import RuleStore, parse_zone
-from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
+from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, Prompt, format_prompt, text_message
 from agent_memory.features.recall.line_escaping import escape_frames
-from agent_memory.features.recall.prompt import Prompt, text_message
 from agent_memory.features.recall.sections.memories import searches
 from agent_memory.features.recall.sections.memory_content import MemoriesContent
 from agent_memory.features.recall.sections.session import SessionContent, SessionSection

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from agent_memory.features.memories.annotations import REMEMBER_AS
-from agent_memory.features.sessions.message_ids import words_digest
 from agent_memory.foundation.core.clock import from_micros, iso, said_at
 from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
 from agent_memory.foundation.text.chat_messages import ToolCallLinks, links_of
@@ -36,6 +35,11 @@ class StoredMessage(NamedTuple):
         if message.content_parts is None and not message.own_fields:
             return None
         return links_of(message.role, message.content_parts, message.own_fields)
+
+
+def words_digest(message: MemoryMessage) -> str:
+    """Return a digest of role and text."""
+    return blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9).hexdigest()
 
 
 def message_identity(message: MemoryMessage) -> str:

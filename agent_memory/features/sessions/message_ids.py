@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
+from ulid import ULID
+
+from agent_memory.features.sessions.codec import encode_beside, words_digest
+from agent_memory.features.sessions.session_write import NewMessage
+from agent_memory.foundation.core.notices import add_notice
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import MAX_ID_BYTES, MemoryMessage
 
 _DIGEST_CHARS = 12
-
-
-def words_digest(message: MemoryMessage) -> str:
-    """Return a digest of role and text."""
-    return blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9).hexdigest()
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
@@ -41,3 +43,39 @@ def reuse_notices(sent: Sequence[MemoryMessage], stored: Sequence[MemoryMessage]
         for position, (old, new) in enumerate(zip(sent, stored, strict=True))
         if old.id != new.id
     ]
+
+
+def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
+    """Return the messages with missing ids filled in, so that the same PUT makes the same session."""
+    if all("id" in message.model_fields_set for message in messages):
+        return list(messages)
+    seen: Counter[tuple[str, str]] = Counter()
+    named: list[MemoryMessage] = []
+    for message in messages:
+        beside = encode_beside(message)
+        said = (message.role, f"{message.content}\0{beside}" if beside else message.content)
+        if "id" not in message.model_fields_set:
+            h = blake2b(f"{message.role}\0{seen[said]}\0{said[1]}".encode(), digest_size=10)
+            # A ULID begins with a time.
+            moment = message.created_at.timestamp() if "created_at" in message.model_fields_set else 0.0
+            stamp = int(max(moment, 0.0) * 1000).to_bytes(6, "big") if moment < 2**48 / 1000 else bytes(6)
+            message = message.model_copy(update={"id": str(ULID.from_bytes(stamp + h.digest()))})
+        seen[said] += 1
+        named.append(message)
+    return named
+
+
+def notice_roles(messages: Sequence[MemoryMessage]) -> None:
+    """Notify the caller of roles no chat API has: they count as a person."""
+    known = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
+    for position, message in enumerate(messages):
+        if message.role not in known:
+            add_notice(f"messages.{position}.role: {message.role!r} is no role of chat APIs; its words are remembered as a person's")
+
+
+def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
+    """Return the messages as stored, with a notice for each changed id."""
+    stored = [new.message for new in written]
+    for notice in reuse_notices(named, stored):
+        add_notice(notice)
+    return stored

@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from agent_memory.features.sessions.agent_reach import agent_refusal
+from agent_memory.features.sessions.agent_sessions import agent_refusal
 from agent_memory.foundation.core.errors import BadInput, IdTaken, TooLarge, VersionMismatch
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import Pipe

@@ -16,12 +16,10 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.access.sizes import SizeLimits
 from agent_memory.features.memories.annotations import check_annotations
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
-from agent_memory.features.sessions.message_ids import with_distinct_ids
+from agent_memory.features.sessions.message_ids import notice_roles, stored_messages, with_distinct_ids, with_stable_ids
 from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
-from agent_memory.features.sessions.stable_ids import with_stable_ids
 from agent_memory.features.sessions.store import SessionStore, TokenWindow
 from agent_memory.features.sessions.strategies import check_strategy
-from agent_memory.features.sessions.write_notices import notice_roles, stored_messages
 from agent_memory.foundation.api.principals import list_place_of, permit_agent, session_of
 from agent_memory.foundation.core.clock import from_micros, note_unreadable_dates
 from agent_memory.foundation.core.errors import BadInput, NotFound

@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redisvl.query import FilterQuery
 
-from agent_memory.features.memories.owners import one_owner_each, owner_name, with_session_owner
-from agent_memory.features.sessions.agent_reach import permit_session_agents, reached_sessions
+from agent_memory.features.memories.records import one_owner_each, owner_name, with_session_owner
+from agent_memory.features.sessions.agent_sessions import permit_session_agents, reached_sessions
 from agent_memory.features.sessions.codec import (
     SessionState,
     SessionTurns,

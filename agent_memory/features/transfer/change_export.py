@@ -15,7 +15,7 @@ from agent_memory.features.transfer.memory_export import MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import compact
 from agent_memory.foundation.storage.search import filters
@@ -96,11 +96,7 @@ class ChangeTransfer:
         own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]
 
-        def build(pipe: Pipe) -> None:
-            for mid in left:
-                pipe.get(self._keys.alias(mid))
-
-        aliases = await read(self._client, build) if left else []
+        aliases = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in left])
         targets = [None if raw is None else raw.decode().partition(" ")[0] for raw in aliases]
         owned = await self._reader.read(scope, erasure, [mid for mid in targets if mid is not None])
         if any(mid is None or mid not in owned for mid in targets):

@@ -11,21 +11,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from redis.asyncio import Redis
+from ulid import ULID
+
 from agent_memory import __version__
 from agent_memory.features.access import audit
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.sessions.codec import StoredMessage, beside_of
 from agent_memory.features.transfer.change_export import ChangeExport, ChangeTransfer
 from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader, Version, flat_version
-from agent_memory.features.transfer.receipts import ExportStore
 from agent_memory.features.transfer.session_export import SessionExport, SessionExportReader
 from agent_memory.foundation.api.principals import list_place_of, whole_agent
 from agent_memory.foundation.core.clock import iso
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import AgentExporter, AgentOwner, Exporter, Owner
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import SCHEMA_VERSION, VectorSpec
-from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION, OperationState
+from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION, OperationKind, OperationRecord, OperationState
 
 log = logging.getLogger(__name__)
 
@@ -217,3 +221,38 @@ def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
         "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
     }
     return said | {name: True for name, holds in flags.items() if holds}
+
+
+_LIFETIME_SECONDS = 30 * 24 * 3600
+_PREFIX = f"{OperationKind.EXPORT}-"
+
+
+class ExportStore:
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def begin(self, scope: Scope) -> str:
+        """Start an export; return its operation's id."""
+        operation_id = f"{_PREFIX}{ULID()}"
+        await self.note(scope, operation_id, OperationState.RUNNING, {})
+        return operation_id
+
+    async def note(
+        self, scope: Scope, operation_id: str, state: OperationState, counts: Mapping[str, int], reason: str | None = None
+    ) -> None:
+        body = {"tn": scope.tenant, "state": state.value, "counts": dict(counts), "why": reason}
+        with redis_errors():
+            await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
+
+    async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
+        """Return the operation of an export; None if it is no export of the caller's tenant."""
+        if not operation_id.startswith(_PREFIX):
+            return None
+        key = self._keys.export(operation_id.removeprefix(_PREFIX))
+        raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
+        body = {} if raw is None else json.loads(raw)
+        if body.get("tn") != scope.tenant:
+            return None
+        state = OperationState(body["state"])
+        return OperationRecord(id=operation_id, kind=OperationKind.EXPORT, state=state, reason=body["why"], stages=body["counts"])

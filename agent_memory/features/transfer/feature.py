@@ -11,10 +11,9 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.change_export import ChangeTransfer
-from agent_memory.features.transfer.export import ExportService, ExportSources
+from agent_memory.features.transfer.export import ExportService, ExportSources, ExportStore
 from agent_memory.features.transfer.imports import ImportService, ImportTargets
 from agent_memory.features.transfer.memory_export import MemoryExportReader
-from agent_memory.features.transfer.receipts import ExportStore
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.features.transfer.session_export import SessionExportReader
 from agent_memory.foundation.bucket import Foundation

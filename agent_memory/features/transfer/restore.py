@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.owners import owner_name
-from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, standing
+from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, owner_name, standing
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import StepGroups, evidence_field, order_of
 from agent_memory.features.transfer.memory_export import MemoryExport, Version

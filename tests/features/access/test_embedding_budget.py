@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.access.embedding_budget import EmbeddingBudget
-from agent_memory.features.access.limit_store import TokensSpent
+from agent_memory.features.access.limits import TokensSpent
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.search.service import SearchService

@@ -11,8 +11,7 @@ import yaml
 
 from agent_memory.features.extraction.fact_dates import event_day
 from agent_memory.features.extraction.fact_support import Grounds
-from agent_memory.features.extraction.facts import ExtractionMessage
-from agent_memory.features.extraction.prompt_echoes import repeats_instructions
+from agent_memory.features.extraction.facts import ExtractionMessage, repeats_instructions
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.text.dates.relative import with_absolute_times
 from agent_memory.foundation.text.numbers import numbers

@@ -15,10 +15,10 @@ from agent_memory.features.extraction.thread_prompts import summarize_thread
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.duplicates.prompts import find_repeats
 from agent_memory.features.memories.quarantine.service import QuarantineService
+from agent_memory.features.memories.records import TRUST
 from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.prompts import rewrite_query
 from agent_memory.features.memories.service import MemoryService
-from agent_memory.features.memories.trust import TRUST
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.prompts import summarize_messages
 from agent_memory.features.transfer.export import ExportService

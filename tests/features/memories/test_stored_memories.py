@@ -12,9 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 import agent_memory.interfaces.mcp.tools  # noqa: F401 - its models are among those that are stored
-from agent_memory.features.memories.records import decode_memory, memory_digest, memory_fields
+from agent_memory.features.memories.records import TRUST, decode_memory, memory_digest, memory_fields, source_of
 from agent_memory.features.memories.shown_memories import ShownMemory
-from agent_memory.features.memories.trust import TRUST, source_of
 from agent_memory.features.sessions.codec import decode_entry, decode_own, encode_own
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import Keys, digest, new_mid

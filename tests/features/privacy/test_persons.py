@@ -20,9 +20,8 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.export import ExportService, ExportStore
 from agent_memory.features.transfer.imports import ImportService
-from agent_memory.features.transfer.receipts import ExportStore
 from agent_memory.foundation.core.errors import Forbidden, RedisUnavailable
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind

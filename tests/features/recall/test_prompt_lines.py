@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.memories.shown_memories import ShownMemory
-from agent_memory.features.recall.corrections import with_corrections
+from agent_memory.features.recall.later_mentions import with_corrections
 from agent_memory.features.recall.lines import LINE_TOKENS, LineStyle
 from agent_memory.features.recall.memory_list import MemoryList, MemorySelection
 from agent_memory.foundation.text.prompt_marks import own_words

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.extraction.rule_store import RuleStore
-from agent_memory.features.recall.prompt import Prompt, text_message
+from agent_memory.features.recall.formats import Prompt, text_message
 from agent_memory.features.recall.sections.session import SessionSection
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.store import SessionStore

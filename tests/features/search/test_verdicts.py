@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from agent_memory.features.access.credentials import Authenticator
-from agent_memory.features.access.limit_store import LimitStore
-from agent_memory.features.access.limits import RequestLimit
+from agent_memory.features.access.limits import LimitStore, RequestLimit
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import TooMany
 from agent_memory.foundation.core.settings import LimitSettings

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.fact_wording import says_same
 from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.extraction.reconcile_prompts import VERSION
@@ -20,10 +20,9 @@ from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
 from agent_memory.features.memories.duplicates.store import MergeStore
-from agent_memory.features.memories.records import StoredMemory, evidence_of
+from agent_memory.features.memories.records import StoredMemory, evidence_of, source_of, trust_of
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore, comparable_memories
-from agent_memory.features.memories.trust import source_of, trust_of
 from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.foundation.api.principals import scope_of_work

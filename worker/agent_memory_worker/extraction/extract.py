@@ -11,8 +11,8 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any
 
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
-from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.facts import Candidate, ExtractionMessage, candidates
 from agent_memory.features.extraction.prompts import (
     VERSION,

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.fact_wording import DENIALS, says_same
 from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.features.memories.commit import Add, AddEvidence, Decision, Supersede, Update
-from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.records import StoredMemory, combine_trust
 from agent_memory.features.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
-from agent_memory.features.memories.trust import combine_trust
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel

@@ -11,10 +11,9 @@ from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.features.memories.commit import Add, Decision, Update
 from agent_memory.features.memories.quarantine.service import screen_record
-from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.records import TRUST, StoredMemory, trust_of
 from agent_memory.features.memories.service import content_hash
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.trust import TRUST, trust_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import ChatMessage, ChatModel
 from agent_memory.foundation.text.data_fences import PromptMessage

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
-from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind

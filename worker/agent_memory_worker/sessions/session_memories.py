@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.features.memories.owners import with_session_owner
 from agent_memory.features.memories.quarantine.service import screen_caller_record
+from agent_memory.features.memories.records import with_session_owner
 from agent_memory.features.memories.service import content_hash
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import Fence, MemoryStore

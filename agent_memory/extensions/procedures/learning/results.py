@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from agent_memory.features.jobs.order_store import JobOrder, encode_order
-from agent_memory.features.sessions.agent_reach import permit_session_agents
+from agent_memory.features.sessions.agent_sessions import permit_session_agents
 from agent_memory.foundation.api.principals import permit_agent
 from agent_memory.foundation.core.clock import from_micros, iso
 from agent_memory.foundation.core.feature import RestoreTarget

@@ -88,7 +88,7 @@ class ChangeStore:
         return (await self.load_ledgers([mid]))[0]
 
     async def load_ledgers(self, mids: Sequence[str]) -> list[Ledger]:
-        rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids]) if mids else []
+        rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids])
         named = [[member.decode() for member in row] for row in rows]
         return [
             Ledger(

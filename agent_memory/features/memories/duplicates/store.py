@@ -41,7 +41,7 @@ class MergeStore:
     async def judged_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
         """True for each pair that was judged different in its present versions."""
         names = [_pair(*pair) for pair in pairs]
-        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
+        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names])
         return [bool(reply) for reply in replies]
 
     async def remember_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
@@ -55,7 +55,7 @@ class MergeStore:
 
     async def judged_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
         """True for each pair that was judged in its present words."""
-        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(_words(*pair))) for pair in pairs]) if pairs else []
+        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(_words(*pair))) for pair in pairs])
         return [bool(reply) for reply in replies]
 
     async def remember_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:

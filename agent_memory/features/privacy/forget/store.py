@@ -12,10 +12,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import decode_memory, encode_memory
+from agent_memory.features.memories.records import decode_memory, encode_memory, source_of, trust_of
 from agent_memory.features.memories.steps import PutOptions, StepGroups, order_of
 from agent_memory.features.memories.store import evidence_positions
-from agent_memory.features.memories.trust import source_of, trust_of
 from agent_memory.features.privacy.forget.plan import Plan
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.feature import AgentOwner, Owner

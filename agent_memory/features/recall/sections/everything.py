@@ -15,9 +15,8 @@ from agent_memory.features.memories.search.query import SearchQuery
 from agent_memory.features.memories.search.ranking import Ranking
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.recall.lines import line_date
+from agent_memory.features.recall.lines import line_date, no_longer_true_since
 from agent_memory.features.recall.sections.memory_content import MemoriesContent
-from agent_memory.features.recall.superseded_messages import no_longer_true_since
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SessionMessages
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe

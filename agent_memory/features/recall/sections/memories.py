@@ -20,8 +20,7 @@ from agent_memory.features.memories.search.ranking import (
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.recall.corrections import with_corrections
-from agent_memory.features.recall.later_mentions import named_things, with_mentions, with_what_names_the_same
+from agent_memory.features.recall.later_mentions import named_things, with_corrections, with_mentions, with_what_names_the_same
 from agent_memory.features.recall.memory_list import cited_messages
 from agent_memory.features.recall.sections.everything import EverythingReads
 from agent_memory.features.recall.sections.memory_content import MemoriesContent

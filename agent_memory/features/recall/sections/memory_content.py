@@ -11,9 +11,9 @@ from agent_memory.features.memories.search.pages import explain_answer
 from agent_memory.features.memories.search.query import SearchQuery
 from agent_memory.features.memories.search.ranking import Ranking
 from agent_memory.features.memories.shown_memories import ShownMemory
+from agent_memory.features.recall.formats import text_message
 from agent_memory.features.recall.lines import ID_TOKENS, LINE_TOKENS, LineStyle
 from agent_memory.features.recall.memory_list import MemoryList, MemorySelection
-from agent_memory.features.recall.prompt import text_message
 from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.prompt_marks import MEMORIES_HEAD

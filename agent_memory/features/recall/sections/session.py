@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from agent_memory.features.recall.formats import text_message
 from agent_memory.features.recall.line_escaping import escape_frames
-from agent_memory.features.recall.prompt import text_message
 from agent_memory.features.sessions.codec import PromptTurn, SessionTurns
 from agent_memory.features.sessions.service import fitting
 from agent_memory.features.sessions.store import SessionStore, TokenWindow

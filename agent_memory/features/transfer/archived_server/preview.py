@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agent_memory.features.memories.owners import with_session_owner
-from agent_memory.features.memories.records import WORDS, Standing, memory_digest, standing
+from agent_memory.features.memories.records import WORDS, Standing, memory_digest, standing, with_session_owner
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.write_decisions import repeats
 from agent_memory.features.sessions.session_write import SessionWrite
