@@ -9,9 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
 
-from agent_memory.features.access.limits import ModelBudget, TokensSpent
+from agent_memory.features.access.limits import LimitStore, ModelBudget
 from agent_memory.foundation.core.deferred_writes import DeferredWrite
 from agent_memory.foundation.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.foundation.core.metrics import LIMITED
@@ -25,10 +24,6 @@ _DELAY_SECONDS = 1.0
 _MOST_TENANTS = 10_000
 # UTF-8 bytes per token: about four for English, three or four for other scripts.
 _BYTES_PER_TOKEN = 4
-
-
-class SpendStore(Protocol):
-    async def spend(self, tenant: str, tokens: int) -> TokensSpent: ...
 
 
 @dataclass(slots=True)
@@ -47,7 +42,7 @@ class EmbeddingBudget:
     def __init__(
         self,
         settings: LimitSettings,
-        store: SpendStore,
+        store: LimitStore,
         embedder: Embedder,
         *,
         paid: bool,
@@ -168,4 +163,4 @@ class TenantModels:
         return self._budget.metered_chat(self._chat, tenant)
 
     def embedder(self, tenant: str) -> Embedder:
-        return self._embeddings.metered_embedder(tenant) if self._embeddings.limits(tenant) else self._embedder
+        return self._embeddings.metered_embedder(tenant)

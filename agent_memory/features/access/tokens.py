@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
 from time import monotonic
+from typing import Literal
 
 from agent_memory.features.access.token_store import Token, TokenStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound, Unauthenticated
@@ -113,7 +114,7 @@ class TokenService:
         )
         if await self._store.add_token(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
             raise Conflict("this secret is in use already: give another, or none")
-        return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
+        return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
         """Return the keys of the caller's tenant, or all for an operator, oldest first. Raises Forbidden."""
@@ -121,7 +122,7 @@ class TokenService:
 
     async def show(self, who: Principal, name: str) -> TokenInfo:
         """Return a key by id, hash or hash prefix. Raises Forbidden, NotFound, Conflict for an ambiguous prefix."""
-        return await self._find(who, name)
+        return token_info(await self._token(who, name))
 
     async def remove(self, who: Principal, name: str) -> None:
         """Revoke a key: afterwards no process accepts it. Raises as `show`."""
@@ -137,28 +138,24 @@ class TokenService:
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         if grace_seconds < LEASE_SECONDS:
             await self._settled()
-        return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
+        return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
         """Revoke a user's keys, or remove the user from shared ones; return how many changed."""
-        touched = 0
-        for token in await self._store.all_tokens():
-            if token.tenant == tenant and token.users is not None and user_id in token.users:
-                touched += 1
-                rest = token.users - {user_id}
-                await (self._store.narrow(token, "us", rest) if rest else self._store.remove_token(token))
-        if touched:
-            await self._settled()
-        return touched
+        return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
         """As `forget_user`, for an agent."""
+        return await self._forget_name(tenant, "ag", agent_id)
+
+    async def _forget_name(self, tenant: str, limit: Literal["us", "ag"], name: str) -> int:
         touched = 0
         for token in await self._store.all_tokens():
-            if token.tenant == tenant and token.agents is not None and agent_id in token.agents:
+            names = token.users if limit == "us" else token.agents
+            if token.tenant == tenant and names is not None and name in names:
                 touched += 1
-                rest = token.agents - {agent_id}
-                await (self._store.narrow(token, "ag", rest) if rest else self._store.remove_token(token))
+                rest = names - {name}
+                await (self._store.narrow(token, limit, rest) if rest else self._store.remove_token(token))
         if touched:
             await self._settled()
         return touched
@@ -191,9 +188,6 @@ class TokenService:
         if len(matches) > 1:
             raise Conflict(f"{len(matches)} API keys begin like this: give more of the hash, or the id")
         return matches[0]
-
-    async def _find(self, who: Principal, name: str) -> TokenInfo:
-        return token_info(await self._token(who, name))
 
 
 def token_info(token: Token) -> TokenInfo:

@@ -10,7 +10,7 @@ from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.features.memories.duplicates.store import MergeStore
-from agent_memory.features.memories.quarantine.service import QuarantineService, QuarantineStore
+from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
@@ -18,7 +18,7 @@ from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.query import QueryBuilder
 from agent_memory.features.memories.search.rewriting import QueryRewriter
-from agent_memory.features.memories.search.service import RerankedOrder, SearchService
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
@@ -64,7 +64,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         MergeStore(client, keys, commits),
         MemoryService(settings, store, neighbours, commits, usage, limit, followers),
         HistoryService(store, changes, commits),
-        QuarantineService(QuarantineStore(client, keys, spec), store),
+        QuarantineService(client, keys, spec, store),
         RetentionService(scan, commits),
         DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec, foundation.schemas),
@@ -81,7 +81,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].metered_embedder, rewriter, reranks=reranks)
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
-    search = SearchService(settings, reader, store, cards, queries, RerankedOrder(settings, store, foundation.reranker), pages, usage)
+    search = SearchService(settings, reader, store, cards, queries, foundation.reranker, pages, usage)
     services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 

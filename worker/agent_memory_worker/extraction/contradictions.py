@@ -19,7 +19,7 @@ from agent_memory.features.extraction.reconcile_prompts import VERSION
 from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
-from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.duplicates.store import MergeStore, pair_by_words
 from agent_memory.features.memories.records import StoredMemory, evidence_of, source_of, trust_of
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore, comparable_memories
@@ -143,8 +143,8 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
 
 
 async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
-    pairs = [(question.newer.memory, older.memory) for question in questions for older in question.older]
-    await runtime[MergeStore].remember_contradictions(pairs)
+    pairs = [pair_by_words(question.newer.memory, older.memory) for question in questions for older in question.older]
+    await runtime[MergeStore].remember_judged(pairs)
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
@@ -161,7 +161,7 @@ async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]
         for other in filter(_compared, comparable_memories(memory.record, others)):
             first, second = sorted((memory, other), key=lambda either: either.mid)
             near[first.mid, second.mid] = first, second
-    known = await runtime[MergeStore].judged_contradictions(list(near.values()))
+    known = await runtime[MergeStore].are_judged([pair_by_words(*pair) for pair in near.values()])
     unknown = [pair for pair, judged in zip(near.values(), known, strict=True) if not judged]
     mids = list({memory.mid for pair in unknown for memory in pair})
     rows = {row.name: row for row in await runtime[ShownMemoryReader].load_rows(mids)} if mids else {}

@@ -16,7 +16,7 @@ from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder
 from agent_memory.features.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.features.memories.duplicates.repeats import comparable, merge_records, plan, precedence
-from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.duplicates.store import MergeStore, pair_by_versions
 from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.foundation.api.principals import scope_of_work
@@ -156,7 +156,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     that is away, or has no budget left, is asked another time."""
     gone, complete = 0, True
     pairs = await _similar(runtime, scope, page)
-    judged_apart = await runtime[MergeStore].judged_different(pairs)
+    judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
     asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
     most = _PAIRS_PER_CALL
     while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
@@ -183,7 +183,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             if number in same:
                 # One that has just been merged is no longer what was judged; the next pass asks again.
                 gone += int(await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other]))
-        await runtime[MergeStore].remember_different([pair for number, pair in enumerate(batch, start=1) if number not in same])
+        different = [pair_by_versions(*pair) for number, pair in enumerate(batch, start=1) if number not in same]
+        await runtime[MergeStore].remember_judged(different)
         asked = asked[len(batch) :]
     return gone, complete
 

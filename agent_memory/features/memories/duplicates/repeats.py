@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from agent_memory.features.memories.commit import Merge
+from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.service import fact_memory_id
-from agent_memory.features.memories.upkeep.scan import StoredMemory
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.normalization import kin, normal_text
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
@@ -36,13 +36,6 @@ _INCIDENTAL = {
     "memory_hash",
     "discrete_memory_extracted",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    stays: StoredMemory
-    merged: MemoryRecord
-    repeats: list[StoredMemory]
 
 
 def made_here(record: MemoryRecord) -> bool:

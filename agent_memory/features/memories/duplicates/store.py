@@ -22,59 +22,32 @@ class MergeStore:
         self._keys = keys
         self._commits = commits
 
-    async def merge_memories(
-        self,
-        scope: Scope,
-        stays: StoredMemory,
-        merged: MemoryRecord,
-        repeats: Sequence[StoredMemory],
-        *,
-        batch: str | None = None,
-        reason: str | None = None,
-    ) -> bool:
+    async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
         """Merge repeats into `stays` as one undoable change; False if any changed meanwhile. Not for messages."""
         pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
-        outcome = await self._commits.commit(scope, decisions, ChangeOrigin("compaction", reason), background=True, batch=batch)
-        return outcome.done
+        return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
-    async def judged_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
-        """True for each pair that was judged different in its present versions."""
-        names = [_pair(*pair) for pair in pairs]
-        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names])
-        return [bool(reply) for reply in replies]
+    async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
+        """True for each pair (`pair_by_versions`, `pair_by_words`) that was judged before."""
+        return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
-    async def remember_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
-        if not pairs:
-            return
+    async def remember_judged(self, pairs: Sequence[str]) -> None:
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
                 for pair in pairs:
-                    pipe.set(self._keys.apart(_pair(*pair)), "1", ex=_REMEMBERED_SECONDS)
-                await pipe.execute()
-
-    async def judged_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
-        """True for each pair that was judged in its present words."""
-        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(_words(*pair))) for pair in pairs])
-        return [bool(reply) for reply in replies]
-
-    async def remember_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
-        if not pairs:
-            return
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for pair in pairs:
-                    pipe.set(self._keys.apart(_words(*pair)), "1", ex=_REMEMBERED_SECONDS)
+                    pipe.set(self._keys.apart(pair), "1", ex=_REMEMBERED_SECONDS)
                 await pipe.execute()
 
 
-def _words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Key a pair by words and slots: an undo makes new versions of the same words."""
+def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
+    """Name a pair by words and slots: an undo makes new versions of the same words."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
     return digest("contradiction", *parts)
 
 
-def _pair(memory: StoredMemory, other: StoredMemory) -> str:
+def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
+    """Name a pair by versions: any change of either is a new question."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -71,8 +71,10 @@ def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequen
 
 
 class QuarantineService:
-    def __init__(self, store: QuarantineStore, memories: MemoryStore) -> None:
-        self._store = store
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
+        self._client = client
+        # Quarantined memories are stored with retired ones, where default reads do not look.
+        self._index = history_index_name(keys, spec)
         self._memories = memories
 
     async def list_quarantined(
@@ -80,11 +82,12 @@ class QuarantineService:
     ) -> QuarantineListResponse:
         """Return a page of quarantined memories, newest first. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
-        total, names = await self._store.find_quarantined(scope, namespace, user_id, offset, limit)
-        memories = [
-            memory for memory in await self._memories.fetch_records(scope, names) if memory is not None and memory.quarantine is not None
-        ]
-        return QuarantineListResponse(memories=memories, total=total, next_offset=offset + limit if offset + limit < total else None)
+        clause = all_of(filters.where(scope, Selection.of(namespace, user_id)), filters.IN_QUARANTINE)
+        hits = await search(self._client, self._index, name_query(clause, offset, limit, sort_by=("c", "DESC")))
+        records = await self._memories.fetch_records(scope, [hit.mid for hit in hits.hits])
+        memories = [record for record in records if record is not None and record.quarantine is not None]
+        next_offset = offset + limit if offset + limit < hits.total else None
+        return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """Release a memory as it reads now; it keeps its slot only if free. Raises Forbidden, NotFound, Conflict."""
@@ -113,17 +116,3 @@ class QuarantineService:
         if current is None or current[0].quarantine is None:
             raise NotFound(f"there is no memory {memory_id} in quarantine")
         return current
-
-
-class QuarantineStore:
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
-        self._client = client
-        self._index = history_index_name(keys, spec)
-
-    async def find_quarantined(
-        self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
-    ) -> tuple[int, list[str]]:
-        """Return the total and a page of names, newest first."""
-        clause = all_of(filters.where(scope, Selection.of(namespace, user_id)), filters.IN_QUARANTINE)
-        hits = await search(self._client, self._index, name_query(clause, offset, limit, sort_by=("c", "DESC")))
-        return hits.total, [hit.mid for hit in hits.hits]

@@ -6,9 +6,7 @@ articles and fillers, of the same person; for events and messages also of the sa
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Protocol
-
+from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.foundation.text.retrieval_units import day
 from agent_memory.foundation.text.terms import fold
 from agent_memory_client.models import MemoryTypeEnum
@@ -44,31 +42,14 @@ def _bare(chunk: str) -> str:
     return "" if word in _FILLERS else word
 
 
-class DatedText(Protocol):
-    @property
-    def id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def user_id(self) -> str | None: ...
-    @property
-    def namespace(self) -> str | None: ...
-    @property
-    def memory_type(self) -> str: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def event_date(self) -> datetime | None: ...
-
-
 class DuplicateFilter:
     def __init__(self) -> None:
         self._timeless: dict[Key, str] = {}
         self._dated: dict[Key, str] = {}
         # By owner and ends; full texts are compared only on a collision, which is rare.
-        self._unread: dict[Key, list[DatedText]] = {}
+        self._unread: dict[Key, list[ShownMemory]] = {}
 
-    def add_memory(self, memory: DatedText) -> str | None:
+    def add_memory(self, memory: ShownMemory) -> str | None:
         """Return the id of an earlier memory that this one repeats, or add it and return None."""
         key = (memory.user_id, memory.namespace, _ends(memory.text))
         alike = self._unread.get(key)
@@ -80,7 +61,7 @@ class DuplicateFilter:
         alike.clear()
         return self._add_words(memory)
 
-    def _add_words(self, memory: DatedText) -> str | None:
+    def _add_words(self, memory: ShownMemory) -> str | None:
         words = (memory.user_id, memory.namespace, deciding_words(memory.text))
         of_day: Key = (*words, day(memory.event_date or memory.created_at))
         # Facts are timeless unless dated; two events on two days are two events.

@@ -29,6 +29,12 @@ from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchM
 _MOST_DISTINCT = 400
 
 
+log = logging.getLogger(__name__)
+
+
+log = logging.getLogger(__name__)
+
+
 class SearchService:
     def __init__(
         self,
@@ -37,16 +43,16 @@ class SearchService:
         store: MemoryStore,
         cards: ShownMemoryReader,
         queries: QueryBuilder,
-        reranked: RerankedOrder,
+        reranker: Reranker | None,
         pages: PageReader,
         usage: UsageLog,
     ) -> None:
-        self._min_similarity = settings.search.min_similarity
+        self._settings = settings.search
         self._read = reader
         self._store = store
         self._cards = cards
         self._queries = queries
-        self._reranked = reranked
+        self._reranker = reranker
         self._pages = pages
         self._usage = usage
         self._listing = MemoryListing(reader, store)
@@ -111,10 +117,10 @@ class SearchService:
         if query.mode is None:
             return await self._listing.rank_list(query, replies)
         candidates = parse_candidates(query, replies)
-        ranking = rank_candidates(query, candidates, self._min_similarity)
+        ranking = rank_candidates(query, candidates, self._settings.min_similarity)
         if query.age in (Age.WEIGHED, Age.BREAKS_TIES) and ranking.scored:
             ranking = await self._order_by_age(query, candidates, ranking)
-        return await self._reranked.rerank_memories(scope, query, ranking)
+        return await self._rerank(scope, query, ranking)
 
     async def _order_by_age(self, query: SearchQuery, candidates: Candidates, ranking: Ranking) -> Ranking:
         """Reorder by score and age; scores stay."""
@@ -157,17 +163,7 @@ class SearchService:
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
-
-log = logging.getLogger(__name__)
-
-
-class RerankedOrder:
-    def __init__(self, settings: Settings, store: MemoryStore, reranker: Reranker | None) -> None:
-        self._settings = settings.search
-        self._store = store
-        self._reranker = reranker
-
-    async def rerank_memories(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
+    async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
         """Reorder the top of the ranking; unchanged, with a notice, if the model gives no answer in time."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
