@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from agent_memory.features.extraction.fact_wording import Claim, Wording, joined
+from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.normalization import normal_text
 from agent_memory.foundation.text.passages.sentences import split_sentences
+from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.foundation.text.statements import worth_asking
 from agent_memory.foundation.text.terms import fold, words
 
@@ -43,18 +45,29 @@ _ASSENT_WORDS = frozenset(map(fold, _YES.split()))
 _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощник|어시스턴트|비서|المساعد", re.IGNORECASE)
 
 
-class SourceMessage(Protocol):
-    @property
-    def text(self) -> str: ...
+@dataclass(frozen=True, slots=True)
+class ExtractionMessage:
+    """A message for extraction: its own words, without secrets."""
+
+    stored: StoredMessage
+    text: str
 
     @property
-    def role(self) -> str: ...
+    def id(self) -> str:
+        return self.stored.message.id
 
     @property
-    def said(self) -> datetime: ...
+    def role(self) -> str:
+        return self.stored.message.role
 
     @property
-    def states(self) -> bool: ...
+    def said(self) -> datetime:
+        return self.stored.message.created_at
+
+    @property
+    def states(self) -> bool:
+        """True unless it is from a program or a tool."""
+        return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
 
 
 class Grounds:
@@ -63,7 +76,9 @@ class Grounds:
     `translated`: facts are written in another language, so only numbers, or one word or name, are checked.
     """
 
-    def __init__(self, messages: Sequence[SourceMessage], before: Sequence[SourceMessage] = (), *, translated: bool = False) -> None:
+    def __init__(
+        self, messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage] = (), *, translated: bool = False
+    ) -> None:
         self._shown = [*before, *messages]
         self._first = len(before)
         self._translated = translated

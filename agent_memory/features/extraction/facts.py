@@ -11,13 +11,12 @@ from functools import lru_cache
 
 from agent_memory.features.extraction import prompts, reconcile_prompts, thread_prompts
 from agent_memory.features.extraction.fact_dates import event_day, instant
-from agent_memory.features.extraction.fact_support import Grounds
+from agent_memory.features.extraction.fact_support import ExtractionMessage, Grounds
 from agent_memory.features.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.memories.annotations import annotate, annotations_of
 from agent_memory.features.memories.records import TRUST
 from agent_memory.features.memories.service import content_hash, fact_memory_id
-from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.data_fences import DATA_RULE
 from agent_memory.foundation.text.dates.relative import with_absolute_times
@@ -29,31 +28,6 @@ from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 _QUOTE_CHARS = 1000
 _ROLES = frozenset({"", "user", "assistant", *PROGRAM_ROLES, *TOOL_ROLES})
 _NO_SLOT = re.compile(r"[^\w.]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionMessage:
-    """A message for extraction: its own words, without secrets."""
-
-    stored: StoredMessage
-    text: str
-
-    @property
-    def id(self) -> str:
-        return self.stored.message.id
-
-    @property
-    def role(self) -> str:
-        return self.stored.message.role
-
-    @property
-    def said(self) -> datetime:
-        return self.stored.message.created_at
-
-    @property
-    def states(self) -> bool:
-        """True unless it is from a program or a tool."""
-        return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
 
 
 @dataclass(frozen=True, slots=True)

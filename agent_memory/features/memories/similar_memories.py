@@ -103,12 +103,7 @@ class SimilarMemoryStore:
 
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
         names = sorted(mids)
-
-        def build(pipe: Pipe) -> None:
-            for mid in names:
-                pipe.hmget(self._keys.memory(mid), READ_FIELDS)
-
-        rows = await read(self._client, build) if names else []
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), READ_FIELDS) for mid in names])
         memories = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
         return {mid: memory for mid, memory in memories.items() if memory is not None}
 

@@ -331,8 +331,6 @@ class MemoryStore(MemoryQueries):
 
     async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
         """Return the records before and after each memory in its order, by mid. Aliases resolve."""
-        if not positions:
-            return {}
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
 

@@ -35,7 +35,7 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
     """Statements come before messages; of each, the oldest becomes the heir and the others its evidence."""
-    pieces = await services[ChangeStore].load_evidence_fields(old.mid)
+    pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
     former = dict(zip((name for name, _ in versions), await services[ChangeStore].load_versions(scope, versions), strict=True))

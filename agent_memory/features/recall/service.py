@@ -88,10 +88,10 @@ class RecallService:
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
         """Add other features' sections to all prompts, by kind and in this order."""
-        always = [section for section in sections if section.kind is SectionKind.ALWAYS]
-        recalled = [section for section in sections if section.kind is SectionKind.RECALLED]
-        known = self._sections
-        self._sections = _Sections((*known.always, *always), known.own, (*known.recalled, *recalled))
+        always, own, recalled = self._sections
+        always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
+        recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
+        self._sections = _Sections(always, own, recalled)
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
         """As `build_prompt`, as the wire model."""

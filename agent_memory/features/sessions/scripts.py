@@ -137,12 +137,9 @@ class SessionScripts:
             int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept_beside
         )
 
-    async def write_data(self, meta: str, guard: Guard, if_match: str | None, data: str, *, merge: bool) -> int | None:
-        """Replace or merge a session's data; return the new version, None if missing.
-
-        Raises VersionMismatch, ErasureUnderWay.
-        """
-        reply = await self._data(meta=meta, guard=guard, if_match=if_match, merge=merge, json=data)
+    async def merge_data(self, meta: str, guard: Guard, if_match: str | None, patch: str) -> int | None:
+        """Merge a session's data; return the new version, None if missing. Raises VersionMismatch, ErasureUnderWay."""
+        reply = await self._data(meta=meta, guard=guard, if_match=if_match, json=patch)
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 

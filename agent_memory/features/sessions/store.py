@@ -246,18 +246,14 @@ class SessionStore:
         refs = [SessionRef(fields["s"], fields.get("ns"), fields.get("u")) for fields in map(_identity, hits.hits) if "s" in fields]
         return hits.total, refs
 
-    async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
-        """Replace `data`; return the new version, None if missing. Raises VersionMismatch."""
-        return await self._write_data(scope, ref, data, if_match, merge=False)
-
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
-        """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply. As `set_data`."""
-        return await self._write_data(scope, ref, patch, if_match, merge=True)
+        """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply.
 
-    async def _write_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None, *, merge: bool) -> int | None:
+        Return the new version, None if the session is missing. Raises VersionMismatch.
+        """
         meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         await permit_session_agents(self._client, self._keys, scope, ref)
-        return await self._scripts.write_data(meta, self._guard(scope, ref), if_match, compact(data), merge=merge)
+        return await self._scripts.merge_data(meta, self._guard(scope, ref), if_match, compact(patch))
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
         """Delete a session and its pending work (or `only_work`); True if it existed. Promoted memories stay."""

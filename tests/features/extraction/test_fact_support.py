@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from agent_memory.features.extraction.fact_dates import event_day
-from agent_memory.features.extraction.fact_support import Grounds
-from agent_memory.features.extraction.facts import ExtractionMessage, repeats_instructions
+from agent_memory.features.extraction.fact_support import ExtractionMessage, Grounds
+from agent_memory.features.extraction.facts import repeats_instructions
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.text.dates.relative import with_absolute_times
 from agent_memory.foundation.text.numbers import numbers

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.session_write import SessionWrite
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import NotFound, VersionMismatch
 from agent_memory.foundation.core.scope import SessionRef
@@ -82,7 +83,7 @@ async def test_any_data_and_any_patch(rig: Rig) -> None:
     @given(target=_objects, patch=_objects)
     def agrees(target: dict[str, Any], patch: dict[str, Any]) -> None:
         async def run() -> int | None:
-            await rig.rt[SessionStore].set_data(SCOPE, SessionRef("s"), target, None)
+            await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), SessionWrite("put", [], data=target))
             return await rig.rt[SessionStore].merge_data(SCOPE, SessionRef("s"), patch, None)
 
         assert asyncio.run_coroutine_threadsafe(run(), loop).result(20)

@@ -162,7 +162,7 @@ async def test_data_comes_back_as_it_was(rig: Rig) -> None:
     assert state is not None
     assert json.dumps(state.data) == json.dumps(DATA)
     assert state.memories == [held.model_dump(mode="json")]
-    await rig.rt[SessionStore].set_data(SCOPE, REF, {}, None)
+    await rig.rt[SessionStore].merge_data(SCOPE, REF, {}, None)
     state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert (state.data, state.context, len(state.messages), state.version) == ({}, "ctx", 1, 2)
@@ -208,8 +208,8 @@ async def test_if_match(rig: Rig, mode: str) -> None:
         with pytest.raises(VersionMismatch):
             await rig.rt[SessionStore].write(SCOPE, REF, write(wrong, "d"))
     with pytest.raises(VersionMismatch):
-        await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, "2")
-    assert await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, "3") == 4
+        await rig.rt[SessionStore].merge_data(SCOPE, REF, {"a": 1}, "2")
+    assert await rig.rt[SessionStore].merge_data(SCOPE, REF, {"a": 1}, "3") == 4
 
 
 async def test_of_writers_with_the_same_version_one_wins(rig: Rig) -> None:
@@ -236,7 +236,7 @@ async def test_ttl(rig: Rig) -> None:
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
     await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
-    await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, None)
+    await rig.rt[SessionStore].merge_data(SCOPE, REF, {"a": 1}, None)
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a"))
     assert await ttls(rig) == [-1, -1, -1, -1]

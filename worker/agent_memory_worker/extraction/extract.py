@@ -13,7 +13,8 @@ from typing import Any
 
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
-from agent_memory.features.extraction.facts import Candidate, ExtractionMessage, candidates
+from agent_memory.features.extraction.fact_support import ExtractionMessage
+from agent_memory.features.extraction.facts import Candidate, candidates
 from agent_memory.features.extraction.prompts import (
     VERSION,
     ExtractedFact,

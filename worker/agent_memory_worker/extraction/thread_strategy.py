@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from agent_memory.features.extraction.facts import ExtractionMessage, clean_text
+from agent_memory.features.extraction.fact_support import ExtractionMessage
+from agent_memory.features.extraction.facts import clean_text
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.features.memories.commit import Add, Decision, Update

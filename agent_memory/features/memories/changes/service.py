@@ -120,7 +120,7 @@ class HistoryService:
             raise NotFound(f"Memory with ID {memory_id} not found")
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
-        later = [piece for piece in await self._changes.load_evidence(memory.mid) if piece.times is None]
+        later = [piece for piece in (await self._changes.load_evidence(memory.mid)).values() if piece.times is None]
         pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
         wanted = {
             (piece.session_id, message): message_memory_id(

@@ -64,8 +64,6 @@ class ChangeStore:
 
     async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
         """Return changes by id; None if missing or out of reach."""
-        if not ids:
-            return []
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
@@ -101,8 +99,6 @@ class ChangeStore:
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
         """Return versions (mid, version) of memories, current or not; None if gone."""
-        if not names:
-            return []
 
         def build(pipe: Pipe) -> None:
             for mid, version in names:
@@ -110,27 +106,16 @@ class ChangeStore:
                     pipe.hmget(key, READ_FIELDS)
 
         rows = await read(self._client, build)
-        memories: list[StoredMemory | None] = []
-        for index, (mid, version) in enumerate(names):
-            candidates = [read_row(scope.tenant, mid, row) for row in rows[3 * index : 3 * index + 3]]
-            memories.append(
-                next(
-                    (
-                        memory
-                        for memory in candidates
-                        if memory is not None and str(memory.version) == version and within(scope, memory.record)
-                    ),
-                    None,
-                )
-            )
-        return memories
 
-    async def load_evidence(self, mid: str) -> list[StoredEvidence]:
-        """Return the evidence added after a memory was written."""
-        return list((await self.load_evidence_fields(mid)).values())
+        def parse(mid: str, version: str, candidates: Sequence[Sequence[bytes | None]]) -> StoredMemory | None:
+            memories = (read_row(scope.tenant, mid, row) for row in candidates)
+            named = (memory for memory in memories if memory is not None and str(memory.version) == version)
+            return next((memory for memory in named if within(scope, memory.record)), None)
 
-    async def load_evidence_fields(self, mid: str) -> dict[str, StoredEvidence]:
-        """As `load_evidence`, by field."""
+        return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
+
+    async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
+        """Return the evidence added after a memory was written, by field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 

@@ -18,7 +18,6 @@ from agent_memory.foundation.storage.search.indexes import (
     drop_index,
     ensure_index,
     former_indexes,
-    vector_index_name,
 )
 from agent_memory.foundation.storage.search.queries import search
 
@@ -98,6 +97,3 @@ class Reindexer:
             await ensure_index(self._client, self._keys, schema)
             counts[name] = (await search(self._client, schema.index.name, CountQuery("*"))).total
         return counts
-
-    def index_name(self) -> str:
-        return vector_index_name(self._keys, self._spec)

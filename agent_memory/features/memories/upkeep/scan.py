@@ -220,14 +220,8 @@ class MemoryScan:
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         """Return stored vectors by name; memories not embedded yet are left out."""
-        if not mids:
-            return {}
-
-        def build(pipe: Pipe) -> None:
-            for mid in mids:
-                pipe.hget(self._keys.vector(mid), self._spec.field)
-
-        raw = zip(mids, await read(self._client, build), strict=True)
+        vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
+        raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}
 
 

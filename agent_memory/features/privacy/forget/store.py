@@ -100,8 +100,6 @@ class ForgetStore:
 
     async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
         memories = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
-        if not memories:
-            return {}
         pieces = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories])
         return {
             memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
@@ -153,11 +151,7 @@ class ForgetStore:
         said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
         said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
 
-        def ranges(pipe: Pipe) -> None:
-            for order, mid in said:
-                pipe.zrank(order, mid)
-
-        ranks = await read(self._client, ranges) if said else []
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, mid) for order, mid in said])
         spans = [(order, rank) for (order, _), rank in zip(said, ranks, strict=True) if rank is not None]
 
         def around(pipe: Pipe) -> None:

@@ -81,16 +81,10 @@ class SummaryContent:
     text: str
     counter: TokenCounter
 
-    def fit_section(self, tokens: int | None) -> FittedSummary:
+    def fit_section(self, tokens: int | None) -> SummaryContent:
         if not self.text or tokens is None or self.counter.count(self.text) <= tokens:
-            return FittedSummary(self.text, self.counter)
-        return FittedSummary(self.counter.truncate(self.text, tokens), self.counter)
-
-
-@dataclass(slots=True)
-class FittedSummary:
-    text: str
-    counter: TokenCounter
+            return self
+        return SummaryContent(self.counter.truncate(self.text, tokens), self.counter)
 
     def count_tokens(self) -> int:
         return self.counter.count(self.text) + PER_MESSAGE if self.text else 0
@@ -110,15 +104,13 @@ class WindowContent:
     named_window: int | None
 
     def count_tokens(self) -> int:
-        tokens = FittedWindow(self.turns, () if self.turns is None else self.turns.messages).count_tokens()
+        tokens = self.fit_section(None).count_tokens()
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_section(self, tokens: int | None) -> FittedWindow:
         """Return the last messages that fit the window and the tokens, at least the newest."""
-        if self.turns is None:
-            return FittedWindow(None, ())
-        if tokens is None:
-            return FittedWindow(self.turns, self.turns.messages)
+        if self.turns is None or tokens is None:
+            return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
         window = tokens if self.named_window is None else min(self.named_window, tokens)
         return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
 

@@ -1,7 +1,7 @@
 #!lua
--- Merges a patch into a session's data, or replaces it.
+-- Merges a patch into a session's data.
 -- KEYS: meta
--- ARGV: guard: json, if_match?, merge: flag, json
+-- ARGV: guard: json, if_match?, json
 -- -> {"ok", version} | {"mismatch", version} | {"missing"}
 local clock = require("storage/clock")
 local erasures = require("storage/erasures")
@@ -11,5 +11,5 @@ erasures.refuse(guard, session[3])
 local version, data = session[1], session[2]
 if not version then return {'missing'} end
 if if_match and if_match ~= '*' and if_match ~= version then return {'mismatch', version} end
-redis.call('HSET', meta, 'data', merge and merge_patch.apply(data or '{}', json) or json, 'ua', clock.us_text())
+redis.call('HSET', meta, 'data', merge_patch.apply(data or '{}', json), 'ua', clock.us_text())
 return {'ok', string.format('%.0f', redis.call('HINCRBY', meta, 'v', 1))}
