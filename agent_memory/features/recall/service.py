@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent_memory.features.extraction.rule_store import RuleStore, parse_zone
 from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, Prompt, format_prompt, text_message
@@ -34,7 +34,6 @@ from agent_memory.foundation.core.prompt_sections import (
     SectionKind,
     SectionReads,
     SectionText,
-    SessionMessages,
 )
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import aside
@@ -44,34 +43,15 @@ from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
 
-
-class _Sections(NamedTuple):
-    """Sections of all prompts: permanent ones, recall's own, and other recalled ones."""
-
-    always: Sequence[PromptSection]
-    own: Sequence[PromptSection]
-    recalled: Sequence[PromptSection]
+Part = TypeVar("Part")
 
 
-class _Contents(NamedTuple):
-    always: Sequence[SectionContent]
-    own: Sequence[SectionContent]
-    recalled: Sequence[SectionContent]
+class _Kinds(NamedTuple, Generic[Part]):
+    """Parts of sections by kind: permanent ones, recall's own, and other recalled ones."""
 
-
-class _Opened(NamedTuple):
-    always: Sequence[SectionReads]
-    own: Sequence[SectionReads]
-    recalled: Sequence[SectionReads]
-
-    @property
-    def all(self) -> list[SectionReads]:
-        """All, in the order of their replies."""
-        return [*self.always, *self.own, *self.recalled]
-
-    async def load(self, groups: Sequence[Sequence[Any]], session: SessionMessages | None) -> _Contents:
-        replies = iter(groups)
-        return _Contents(*[[await reads.load_section(next(replies), session) for reads in kind] for kind in self])
+    always: Sequence[Part]
+    own: Sequence[Part]
+    recalled: Sequence[Part]
 
 
 class RecallService:
@@ -83,7 +63,7 @@ class RecallService:
         self._read = reader
         self._zones = zones
         self._session = session
-        self._sections = _Sections((), tuple(sections), ())
+        self._sections: _Kinds[PromptSection] = _Kinds((), tuple(sections), ())
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
@@ -91,7 +71,7 @@ class RecallService:
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
-        self._sections = _Sections(always, own, recalled)
+        self._sections = _Kinds(always, own, recalled)
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
         """As `build_prompt`, as the wire model."""
@@ -140,37 +120,33 @@ class RecallService:
             _formatted(ask.body, [*always, *recalled], turns),
         )
 
-    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Contents]:
+    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
         """Read all sections in one round trip; a second one finds a session by its id alone."""
         opened = await self._open_sections(ask)
-        counts: list[int] = []
-
-        def build(pipe: Pipe) -> None:
-            # A retry with the other protocol queues again.
-            queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask)]
-            counts[:] = [*queued, *(reads.queue_section(pipe) for reads in opened.all)]
-
-        of_zone, of_session, *of_sections = _split(await self._read(build), counts)
-        ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
+        of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is not None and messages.ref != ask.session:
             # Found by its id alone: the other sections belong to its user, too.
-            ref = messages.ref
-            reader = Reader(ref.namespace, ref.user_id, ask.reader.agent_id)
-            return session, await self._reload_sections(replace(ask, session=ref, reader=reader), messages)
-        return session, await opened.load(of_sections, messages)
+            reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
+            ask = replace(ask, session=messages.ref, reader=reader)
+            opened = await self._open_sections(ask)
+            _, *replies = await self._read_sections(ask, opened, with_session=False)
+        groups = iter(replies)
+        return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
-    async def _reload_sections(self, ask: PromptAsk, session: SessionMessages) -> _Contents:
-        opened = await self._open_sections(ask)
+    async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
+        """Return the replies of the session and of each section from one round trip; set the ask's time zone."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            counts[:] = [self._queue_zone(pipe, ask), *(reads.queue_section(pipe) for reads in opened.all)]
+            # A retry with the other protocol queues again.
+            queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask) if with_session else 0]
+            counts[:] = [*queued, *(reads.queue_section(pipe) for kind in opened for reads in kind)]
 
-        of_zone, *of_sections = _split(await self._read(build), counts)
+        of_zone, *groups = _split(await self._read(build), counts)
         ask.zone = parse_zone(of_zone[0]) if of_zone else ask.zone
-        return await opened.load(of_sections, session)
+        return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
         """Queue the user's time zone if the request names none."""
@@ -182,9 +158,9 @@ class RecallService:
             namespace, user = namespace or only_value(search, "namespace"), user or only_value(search, "user_id")
         return self._zones.queue_zone(pipe, ask.scope, namespace, user)
 
-    async def _open_sections(self, ask: PromptAsk) -> _Opened:
+    async def _open_sections(self, ask: PromptAsk) -> _Kinds[SectionReads]:
         kinds = [[await section.open_section(ask) for section in sections] for sections in self._sections]
-        return _Opened(*([reads for reads in opened if reads is not None] for opened in kinds))
+        return _Kinds(*([reads for reads in opened if reads is not None] for opened in kinds))
 
     async def _token_budget(self, body: MemoryPromptRequest) -> int | None:
         """Return the tokens beside the query; None without a limit."""

@@ -162,7 +162,7 @@ async def test_data_comes_back_as_it_was(rig: Rig) -> None:
     assert state is not None
     assert json.dumps(state.data) == json.dumps(DATA)
     assert state.memories == [held.model_dump(mode="json")]
-    await rig.rt[SessionStore].merge_data(SCOPE, REF, {}, None)
+    await rig.rt[SessionStore].merge_data(SCOPE, REF, dict.fromkeys(DATA), None)
     state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert (state.data, state.context, len(state.messages), state.version) == ({}, "ctx", 1, 2)

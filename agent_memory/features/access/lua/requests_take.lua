@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- A token bucket: `n` tokens at `t` (ms), which fill up at a rate (tokens per ms). Whole tokens are taken, parts stay; none where there are
--- not `least`. In a full Redis, too, requests are counted: reading goes on there.
+-- A token bucket: `n` tokens at `t` (ms), refilled at a rate (tokens per ms). Takes whole tokens, or none below `least`.
+-- Runs in a full Redis, too: reads go on there.
 -- KEYS: bucket
 -- ARGV: rate: number, most: number, wanted: number, least: number
 -- -> {tokens taken, ms until there are so many (or 0)}

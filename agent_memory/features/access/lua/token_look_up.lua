@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
--- Reads a token and notes that it was used, unless that was noted less than `step_ms` ago. In a full Redis, too, those who are known must be
--- let in.
+-- Reads a token and notes its use every `step_ms`. Runs in a full Redis, too.
 -- KEYS: token
 -- ARGV: step_ms: number
 -- -> {now (ms), field, value …}, or {} when there is none

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Deletes memories for good, with all that is known of them: versions, evidence, other names, changes. `memories`: per memory its mid, the
--- version that it must have or "", its order's key or "", and (lines of an order's key and a mid) where messages that are its evidence stand.
+-- Deletes memories for good, with versions, evidence, aliases and changes. `memories`: per memory its mid, version or
+-- "", order key or "", and lines of "order-key mid" of messages that are its evidence.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: root, tombstone_seconds, reach: number, memories...
 -- -> per memory 1 deleted, 0 not there or changed

@@ -1,7 +1,6 @@
 #!lua
--- Adds what the search needs to memories that have not changed since they were read. `documents`: per memory its key, current or in the
--- history; `memories`: per memory its mid, version, lease, index terms, vector field, vector, and a count of strings and these: the terms
--- and the vector of each of its passages.
+-- Indexes memories unchanged since they were read. `documents`: per memory its key, current or in the history;
+-- `memories`: mid, version, lease, terms, vector field, vector, and a count with each passage's terms and vector.
 -- KEYS: due, tries, reasons, dead, documents...
 -- ARGV: root, memories...
 -- -> per memory 1 written, 0 it changed or is gone
@@ -14,7 +13,7 @@ for k = documents_at, #KEYS do
   local known = redis.call('HMGET', memory, 'n', 'k')
   local is_same = known[1] == version
   if is_same then
-    -- Only other words are written: each write of a text field leaves old postings in the statistics until they are collected.
+    -- Unchanged terms are not written: each write leaves old postings until they are collected.
     if known[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
     if memory == documents.memory_key(mid) then
       vector_tags.write(mid, field, vector, {unpack(ARGV, a + 7, a + 6 + count)})
@@ -26,7 +25,7 @@ for k = documents_at, #KEYS do
     local score = redis.call('ZSCORE', due, mid)
     local held = string.match(redis.call('HGET', tries, mid) or '', '^%d+ (%d+)') or lease
     if score and tonumber(score) == tonumber(lease) then redis.call('ZREM', due, mid) end
-    -- What was marked and claimed again meanwhile (a neighbour came) is that claim's to end: without its record it could not begin.
+    -- Work marked and claimed again meanwhile belongs to that claim.
     if held == lease or not score then
       redis.call('HDEL', tries, mid)
       redis.call('HDEL', reasons, mid)

@@ -1,5 +1,4 @@
--- A message whose fact was superseded knows since when, and by which fact (`nt`); the fact knows its messages (`om`), so that an undo takes
--- that back. Prompts read it with the message.
+-- A message knows since when and by which fact its own fact was superseded (`nt`); that fact lists it (`om`), for undo.
 -- NEEDS: root
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")

@@ -1,5 +1,5 @@
--- What a memory's hash knows of the times that it was said: in which sessions (`s`, `es`), how often (`ts`) and when last (`ls`, where that is
--- later than its making). Each follows from the record and its evidence, so that it is right after whatever was done to these.
+-- What a memory's hash knows of its repetitions: sessions (`s`, `es`), count (`ts`), last time (`ls`).
+-- All follow from the record and its evidence.
 -- NEEDS: root
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
@@ -76,8 +76,8 @@ local function is_new(seen, value)
   end
   return new or #ids == 0
 end
--- How often a memory was said, and when last. A statement is said again by who said it first: what the assistant repeats of a person's
--- does not count. Of other words than those that it was given by an edit (at `edited`) nothing does.
+-- How often and when last a memory was said. Only its first speaker repeats a statement, not an assistant.
+-- An edit (at `edited`) starts anew.
 local function count(record, made, edited, pieces)
   local own = record.evidence or {{session_id = record.session_id, message_ids = record.extracted_from}}
   local seen, times, last = {}, 0, math.max(made, edited or made)

@@ -1,6 +1,6 @@
 #!lua
--- Counts readings of memories. What was deleted meanwhile is not counted, nor what was read less than `same_reading_ms` ago. `unfolded` is
--- usage not yet in the index; `seen`: per memory its mid and the count that was shown.
+-- Counts readings, except of deleted memories and within `same_reading_ms`. `unfolded`: usage not yet in the index;
+-- `seen`: per memory its mid and the count shown.
 -- KEYS: usage, unfolded, memories...
 -- ARGV: same_reading_ms: number, seen...
 -- -> how many were counted

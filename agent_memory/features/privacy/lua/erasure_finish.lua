@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
--- Puts a receipt in the place of an order that was carried out, unless it was given anew, and lets writes for whom it named (`place`) go on:
--- those of work that began after this.
+-- Replaces a finished order by a receipt, unless renewed; admits writes to `place` of work begun after this.
 -- KEYS: order
 -- ARGV: root, place, remembered_seconds: number, carried_out, receipt, ttl_seconds
 local clock = require("storage/clock")

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- Deletes a receipt of forgetting with all that it keeps, so that the ids of it are free, if it holds something of whom is given:
--- `fields` are tags that a kept memory must have (s: one of its sessions), `words` what its JSON may say instead, `names` parts of the
--- receipt's own fields; with none of these any receipt goes.
+-- Deletes a receipt of forgetting and frees its ids, if it holds something of the holder, or any without a holder:
+-- `fields`: tags of a kept memory (s: one of its sessions); `words`: what its JSON says instead; `names`: of fields.
 -- KEYS: receipt, receipts
 -- ARGV: root, tenant, name, holder: json?
 -- -> 1 deleted, 0 it holds nothing of theirs, or is another tenant's

@@ -54,7 +54,7 @@ local function drop_versions(mid, versions)
     redis.call('SREM', root .. 'bare', name)
   end
 end
--- Its id, and the other ids that it has, stay its owner's while it can be brought back: see `memories/owners`.
+-- Its ids stay its owner's while it can be restored: see `memories/owners`.
 local function keep_ids(mid)
   local owner = keeps and owners.owner_of(mid)
   if not owner then return end

@@ -1,6 +1,5 @@
 #!lua
--- Brings back what a receipt keeps, as far as nothing newer stands in its place; the receipt then says so and keeps nothing any more.
--- Refused while the receipt's user, or a session or agent of what it keeps, is being erased.
+-- Restores a receipt's memories that nothing newer replaced, and empties it. Refused while an owner is being erased.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt
 -- ARGV: root, tombstone_seconds, reach: number, guard: json
 -- -> {"gone"}, or {"undone", answer of then} and {"ok", answer}: "<memories that are back> <messages that are back> <memories that are not>"
@@ -26,7 +25,7 @@ if erasures.is_active(guard) then
   erasures.raise(reason)
 end
 
--- Whether something newer stands where a memory stood: under its id, in its slot, in its words.
+-- True if something newer has the memory's id, slot or words.
 local function is_taken(mid)
   local version = kept['p ' .. mid]
   local key = documents.key_of(mid)
@@ -106,7 +105,7 @@ local function is_there(key)
   if mid then return documents.key_of(mid) end
   return key == 'use' or redis.call('EXISTS', root .. key) == 1 or string.match(key, ':o$')
 end
--- Whether the summary and the first messages of a session are as forgetting left them.
+-- True if the session's summary and first messages are unchanged since forgetting.
 local function is_as_left(key)
   local sid = string.match(key, '^w:(%x+)')
   return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == kept['h ' .. sid]
@@ -122,14 +121,14 @@ for name, json in pairs(kept) do
     if waiting then outbox.mark_due(session_due, clock.ms, waiting) end
   end
 end
--- Messages that have a sentence back: those around them are indexed with it again.
+-- Neighbors of restored sentences are indexed with them again.
 for name, order in pairs(kept) do
   local mid = string.match(name, '^n (%x+)$')
   if mid then message_order.mark_neighbours(order, mid) end
 end
 local function number_of(entry) return tonumber(string.match(entry, '^%-?(%d+) ')) end
 local function tokens_of(entry) return entry == '' and 0 or tonumber(string.match(entry, '^%-?%d+ (%d+) ')) end
--- Puts an entry back: over what is left of it, or between its neighbours.
+-- Restores an entry: over the rest of it, or between its neighbors.
 local function put_back(key, number, before, after)
   local list = redis.call('LRANGE', root .. key, 0, -1)
   if after ~= '' then
@@ -152,7 +151,7 @@ local function put_back(key, number, before, after)
   if follower then redis.call('LINSERT', root .. key, 'BEFORE', follower, before) else redis.call('RPUSH', root .. key, before) end
   return true
 end
--- What waited then, and was passed over meanwhile, waits again: to promote twice changes nothing.
+-- Skipped work waits again; promoting twice changes nothing.
 local function wait_again(journal, number)
   local then_at = {string.match(kept['j ' .. journal] or '', '^(%d+) (%d+)$')}
   for i, cursor in ipairs({'jp', 'je'}) do

@@ -1,4 +1,4 @@
--- The end of a session, and that of the work that waits of it alone. Work that is under way is fenced off: the journal that it read is gone.
+-- Ends a session and its pending work. Running work is fenced: the journal it read is gone.
 -- NEEDS: sid, meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, user_waiting, outboxes
 local outbox = require("storage/outbox")
 local function end_work()

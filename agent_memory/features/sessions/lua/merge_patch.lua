@@ -1,5 +1,5 @@
--- A JSON merge patch (RFC 7396) on the texts themselves: cjson would turn empty lists into objects and round large numbers. Both texts are
--- written by `scripts.compact`, so the same name is always the same text.
+-- A JSON merge patch (RFC 7396) on texts: cjson turns empty lists into objects and rounds large numbers.
+-- `scripts.compact` writes both texts, so equal names are equal texts.
 local function value_end(text, at)
   local first = string.sub(text, at, at)
   if first == '"' then

@@ -1,7 +1,5 @@
--- Which of the memories that a session is given are news to it: what it holds unchanged, and was sent along with the rest, is not written
--- again.
--- The positions in `to_promote` of those that are new, and by id those that the session holds still. `to_promote`: per memory its id, JSON,
--- mid, owner and the time of its making (µs, or ""); `memories`: per memory its id, mark and the time of its making.
+-- Returns the positions in `to_promote` of new memories, and by id those the session still holds unchanged.
+-- `to_promote`: per memory its id, JSON, mid, owner and creation time (µs, or ""); `memories`: id, mark, creation time.
 local function new_ones(to_promote, memories, meta)
   local new, unchanged, mark_by_id = {}, {}, {}
   if #to_promote == 0 then return new, unchanged end
@@ -18,7 +16,7 @@ local function new_ones(to_promote, memories, meta)
   end
   return new, unchanged
 end
--- Notes what the session holds from now on; what is new or gone is neither promoted (`pm`) nor refused (`pr`) any more.
+-- Stores what the session holds; new or removed memories are neither promoted (`pm`) nor refused (`pr`).
 local function note(memories, meta, unchanged)
   local known = redis.call('HMGET', meta, 'pm', 'pr', 'held')
   for at, name in ipairs({'pm', 'pr'}) do

@@ -1,7 +1,6 @@
 #!lua flags=no-writes
--- The newest messages of a user that wait for promotion, the session written last first: so many, of so many sessions, however many wait.
--- They are read one by one, because nobody knows how large the next one is: one that is larger than what is left ends its session. The
--- journals' names are made here; they share the slot of `user_waiting`. `namespaces` are the only ones that are wanted, if not all.
+-- A user's newest unpromoted messages, last written session first, within limits. Entries are read one by one, as their
+-- size is unknown; one above the rest of the limit ends its session. `namespaces`: only these, if any are given.
 -- KEYS: user_waiting
 -- ARGV: journal_prefix, left_out, looked_at: number, most_sessions: number, most_each: number, most: number, most_bytes: number, namespaces...
 -- -> {tenant, session, namespace or "", user, has namespace 1/0, entries (newest first)…}…

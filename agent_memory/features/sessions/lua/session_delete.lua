@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Forgets a session, if it has this epoch (none: any), or (`only_work`) only what waits of it. `user_waiting` are the user's waiting sessions (or `meta` again), `outboxes` are, per
--- kind of work on sessions, its due, tries, reasons and dead.
+-- Deletes a session of this epoch (none: any), or (`only_work`) its pending work. `user_waiting`: the user's waiting
+-- sessions (or `meta`); `outboxes`: due, tries, reasons and dead of each kind of session work.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, user_waiting, outboxes...
 -- ARGV: sid, epoch?, only_work: flag
 -- -> 1 when it was there

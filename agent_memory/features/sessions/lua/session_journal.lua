@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- What of a session waits, read in one step: between two reads another worker could trim what it has done. `cursor` is "jp" (promotion) or
--- "je" (extraction), `context` how many messages before it are read, too.
+-- Reads pending work in one step, as another worker may trim it. `cursor`: "jp" (promotion) or "je" (extraction);
+-- `context`: messages read before it.
 -- KEYS: journal, journal_list, journal_own
 -- ARGV: cursor, limit: number, context: number
 -- -> {the journal's fields, entries, memories}

@@ -1,7 +1,6 @@
 #!lua
--- Sets a batch of messages aside that extraction gave up: it becomes a journal of its own, dead until it is replayed or dropped, and the
--- session's extraction goes on behind it. All in one step, so that a message is either in the one journal or in the other. The batch goes
--- from `cursor` to `cursor_end`, with up to `context` messages before it.
+-- Sets aside a batch that extraction gave up, from `cursor` to `cursor_end` with up to `context` messages before:
+-- it becomes a dead journal of its own, and the session's extraction goes on behind it.
 -- KEYS: journal, journal_list, batch_journal, batch_list, set_aside, due, reasons, dead, wake
 -- ARGV: sid, epoch, cursor, cursor_end, context: number, reason?, never_ended
 -- -> 1 done, 0 the session moved on

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends the record that a session has work, when it has none: promoted, extracted, nothing set aside. With a batch (its cursor), ends that
--- first. `user_waiting` are the user's waiting sessions (or `meta` again).
+-- Deletes a session's record of pending work if it has none; ends a batch (its cursor) first.
+-- `user_waiting`: the user's waiting sessions (or `meta`).
 -- KEYS: meta, journal, journal_list, journal_own, set_aside, user_waiting, due, tries, reasons, dead
 -- ARGV: sid, batch?
 -- -> 1 nothing waits

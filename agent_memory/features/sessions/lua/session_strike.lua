@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- Strikes messages out of a session, and with them, if asked to, its summary. Their identities stay known: they are not written again.
--- In the journal, which counts by position, an empty entry that nobody promotes takes the place of each.
--- `numbers`: of messages.
+-- Removes messages (`numbers`), and the summary if asked to. Their identities stay known, so none is written again.
+-- The journal counts by position: an empty, unpromoted entry takes the place of each.
 -- KEYS: meta, messages, journal_list
 -- ARGV: epoch, fence, drop_summary: flag, numbers...
 -- -> 1 done, 0 the session moved on

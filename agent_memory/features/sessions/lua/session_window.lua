@@ -1,8 +1,6 @@
 #!lua flags=no-writes
--- The newest messages of a session whose tokens, each with an overhead, fit into a window; the very newest in any case. Without a window
--- it is the session's own, or else the default one. However long the session is, no more is looked at than what is answered, and a little.
--- Where messages hold more than text, up to `most_before` before those that fit are answered, too: the first that fit may answer a call of
--- theirs.
+-- A session's newest messages whose tokens, each with an overhead, fit a window, at least the newest. By default the
+-- session's own window. Up to `most_before` earlier ones follow, which may hold the calls that the first ones answer.
 -- KEYS: messages, meta
 -- ARGV: window: number?, default_window: number, overhead: number, most_before: number
 -- -> {how many there are, how many fit, entries, newest first…}

@@ -1,6 +1,5 @@
 #!lua
--- Writes a session (`mode` "put" replaces, "append" adds what is not there yet), and decides which of its messages are new, whether it is to be
--- promoted or summarized, and when a model is asked for its facts.
+-- Writes a session (`mode` "put" replaces, "append" adds) and decides which messages are new and what work is due.
 --   ttl                 seconds, -1: none
 --   window              tokens that the session's messages may have; without one its own, or `default_window`
 --   summarize_ratio     of the window, from which on there is something to summarize; 0: never
@@ -15,8 +14,7 @@
 --                       agents: the only ones that the writer reaches, if it is limited to some,
 --                       anew: whether an append takes the place of the session that is there}
 --   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
--- `user_waiting` are the user's waiting sessions (without a user: `meta` again), `outboxes`, of what begins anew, as `session_delete.lua` has
--- them.
+-- `user_waiting`, `outboxes` (when it begins anew): see `session_delete.lua`.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
@@ -37,13 +35,13 @@ local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'c
 erasures.refuse(guard, stored[9])
 local exists, epoch, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras, agent = unpack(stored, 1, 9)
 
--- Whether the session names an agent that its writer, who is limited to some, does not reach.
+-- True if the session names an agent out of the writer's reach.
 local function of_another_agent()
   if not fields.agents or not agent then return false end
   for _, reached in ipairs(fields.agents) do if reached == agent then return false end end
   return true
 end
--- Why nothing is written: the reply, or nil.
+-- Returns the reply if nothing is written, or nil.
 local function refusal()
   if of_another_agent() then return {'agent'} end
   if if_match == 'absent' then
@@ -68,8 +66,8 @@ local function refusal()
   end
   return nil
 end
--- The positions of messages whose id names another message of the session. A PUT may correct a message under its id, but what was given an
--- id of its own before (`message_ids.py`) keeps that.
+-- The positions of messages whose id names another message. A PUT may correct a message under its id,
+-- unless that id was made here (`message_ids.py`).
 local function reused_ids()
   local positions = {}
   if not fields.distinct_ids or not exists or fields.anew then return positions end
@@ -114,13 +112,13 @@ elseif not exists then
   redis.call('HSET', journal, 'ep', epoch)
 end
 
--- What a program put back with a memory prompt's messages was said before: it is shown again, but not remembered again.
+-- Messages a program sends back with a memory prompt are shown again, but not remembered again.
 local said_before = {}
 local function words_of(identity) return string.match(identity, '^[^\n]*\n([^\n]*)') end
 if fed_back then
   for _, identity in ipairs(redis.call('ZRANGE', ids, 0, -1)) do said_before[words_of(identity) or ''] = true end
 end
--- What stands beside the texts of the messages that are there: programs that know texts only put messages back without it.
+-- What existing messages hold beside their texts: text-only programs send them back without it.
 local old_entries = put and redis.call('LRANGE', messages, 0, -1) or {}
 local extras, restored = {}, {}
 for _, entry in ipairs(has_extras and old_entries or {}) do
@@ -165,7 +163,7 @@ for i = new_messages_at, #ARGV, 5 do
   end
 end
 
--- Whether a PUT leaves the messages that are there, and the summary, as they are.
+-- True if a PUT changes neither messages nor summary.
 local function only_adds()
   if #old_entries > #entries or (stored_summary or '') ~= (summary or '') then return false end
   for i = 1, #old_entries do
@@ -173,7 +171,7 @@ local function only_adds()
   end
   return true
 end
--- A program that always sends a window of what was said must not leave the ids of everything behind.
+-- A program that sends a sliding window must not leave all ids behind.
 local function forget_old_ids()
   -- A message has three entries at most: its id, with its words, and with what stands beside them.
   local spare = redis.call('ZCARD', ids) - 3 * (#entries + remembered_ids)
@@ -226,7 +224,7 @@ end
 local cursors = redis.call('HMGET', journal, 'jp', 'je')
 local idle = math.min(tonumber(cursors[1]), tonumber(cursors[2])) >= last_seq and redis.call('EXISTS', journal_own) == 0
 for _, key in ipairs({journal, journal_list}) do
-  -- What waits outlives its session; a journal that is worked off goes soon after it.
+  -- Pending work outlives its session; a finished journal expires soon after it.
   if idle and lifetime >= 0 then redis.call('EXPIRE', key, lifetime + 60) else redis.call('PERSIST', key) end
 end
 
@@ -244,7 +242,7 @@ if extract_after_ms >= 0 and #journal_entries > 0 then
     redis.call('HSET', journal, 'x0', string.format('%.0f', clock.ms))
   end
   local at = math.min(clock.ms + extract_after_ms, tonumber(waits_since) + extract_within_ms)
-  -- Enough for a batch, or the end of the session: there is nothing to wait for.
+  -- A full batch, or the session's end, is extracted at once.
   local enough = extract_tokens and redis.call('HINCRBY', journal, 'xt', tokens_to_extract) >= extract_tokens
   if enough or (put and ttl == 0) then
     at = clock.ms

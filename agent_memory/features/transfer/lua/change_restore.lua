@@ -1,6 +1,6 @@
 #!lua
--- Brings a change back, unless there is one of its id. `at`: µs of its time; `mids`: its memories, with blanks between; `fields`: fields and
--- values, of which the first is its tenant.
+-- Restores a change unless its id exists. `at`: its time (µs); `mids`: its memories, separated by spaces;
+-- `fields`: fields and values, the tenant first.
 -- KEYS: change
 -- ARGV: root, id, at, mids, guard: json, fields...
 -- -> 1 brought back, 0 it is here, -1 something else stands here

@@ -1,5 +1,5 @@
--- Where memories stand. The current version is in `m:` (words) and `v:` (vector); a former one in `h:<mid>.<version>` with its vector, and a
--- current version that is no longer true (its end has come) in `h:<mid>`.
+-- Keys of memories: `m:` (words) and `v:` (vector) for the current version, `h:<mid>.<version>` for a former one,
+-- `h:<mid>` for a current version that has ended.
 -- NEEDS: root
 local function memory_key(mid) return root .. 'm:' .. mid end
 local function vector_key(mid) return root .. 'v:' .. mid end

@@ -1,5 +1,4 @@
--- Memories that a script changed, marked in one command: what is derived of them (a profile) is brought up to date by a worker a moment
--- later. A memory that is gone is marked, too: what was derived of it goes.
+-- Marks changed memories in one command: a worker updates what is derived of them, also of deleted ones.
 -- NEEDS: root
 local clock = require("storage/clock")
 -- So long, what changes one after the other is taken together.

@@ -10,8 +10,7 @@ local function mark_neighbours(order, mid)
     if other ~= mid then outbox.mark_due(due, clock.ms, aliases.target_of(other) or other) end
   end
 end
--- Puts a message last, or at a score. The neighbours of the last one are found already, and are indexed again `delay_ms` later: when those
--- that follow it have come, too.
+-- Puts a message last, or at a score. Its neighbors are indexed again after `delay_ms`, when later ones have come.
 local function insert(order, mid, score, delay_ms)
   if redis.call('ZSCORE', order, mid) then return end
   local last = redis.call('ZREVRANGE', order, 0, reach - 1, 'WITHSCORES')

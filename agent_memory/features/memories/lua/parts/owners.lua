@@ -1,5 +1,5 @@
--- Whose an id is: within a tenant an id belongs to one owner (namespace, user, agent), whatever became of its memory. An owner is
--- "<namespace> <user> <agent>", each a tag or nothing: see `memories/records.py`.
+-- An id belongs to one owner in its tenant, whatever became of its memory: "<namespace> <user> <agent>" as tags,
+-- see `memories/records.py`.
 -- NEEDS: root
 local function owner_in(key)
   local fields = redis.call('HMGET', key, 'ns', 'u', 'ag', 'n')

@@ -1,14 +1,12 @@
--- What is said twice is one memory: a message and a statement in its words, and two messages. A message that is another name of a memory
--- keeps its position among those of its session, so that its neighbours are found by its words, and is remembered in `ev:` as evidence
--- under `m<mid>`, from which it can become a memory again when the session of the other one is deleted.
+-- A repeat is one memory: of a statement and a message, or two messages. A message that became an alias keeps its place
+-- in its session, and is evidence in `ev:` under `m<mid>`, from which it can become a memory again.
 -- NEEDS: root
 local documents = require("memories/documents")
 local standings = require("memories/standings")
 local sayings = require("memories/sayings")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
--- What must be known of a memory that is put, in as few calls as can be: where it stands, of what its id is another name, and who holds its
--- kin, its slot, its words, and (of a statement) the words of what persons and others said.
+-- Reads about a memory to put, in few calls: its place, its alias, and who holds its kin, slot and words.
 local function look_up(step)
   step.holders, step.kin, step.slot_name, step.words, step.restatement = standings.parse(step.standing)
   step.key = documents.key_of(step.mid)
@@ -25,8 +23,8 @@ local function conflicting(step, holder)
   end
   return holder
 end
--- What says already what a message says: a statement (and whether it has no position in a session), or a message of the same role in its
--- words or nearly. What ends some day does not stand for it.
+-- What says what a message says: a statement (and whether it has no place in a session), or a message of the same role.
+-- Memories with an end do not count.
 local function said_before(step)
   local message = step.message
   local names = {message.statement_field, message.field, step.restatement ~= '' and step.restatement or nil}
@@ -77,8 +75,8 @@ local function absorb_message(step, message_mid, source, record, digest)
   end
   sayings.refresh(step.mid)
 end
--- A new statement in the words of messages: they become its evidence and their ids names of it. They keep their positions in their sessions,
--- for those around them; the first one's is the statement's, too, which is found by what was said around it.
+-- Messages in a new statement's words become its evidence and aliases, and keep their places in their sessions.
+-- The first one's place is the statement's, too.
 local function absorb(step)
   if not step.holders then
     local said = step.words_digest

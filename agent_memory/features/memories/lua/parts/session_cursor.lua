@@ -8,8 +8,7 @@ local function has_moved()
   local known = redis.call('HMGET', journal, 'ep', fence.cursor)
   return known[1] ~= fence.epoch or tonumber(known[2] or '-1') ~= fence.start
 end
--- Takes memories that are stored, or refused (with reasons), out of the journal; returns the ids of those, and the reasons by id. Other
--- words under the same id that came meanwhile still wait.
+-- Takes stored or refused memories out of the journal; returns their ids and reasons. Changed ones wait on.
 local function take_out(own)
   local stored, refused = {}, {}
   for i = 1, #fence.own, 2 do

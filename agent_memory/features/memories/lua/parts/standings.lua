@@ -1,5 +1,4 @@
--- `by:<scope>` knows which current memory has given words, or a slot. A standing is "<scope> <kin> <slot> <words> <restatement>": the last
--- four are fields of that hash, or nothing.
+-- `by:<scope>` maps words and slots to current memories. A standing is "<scope> <kin> <slot> <words> <restatement>".
 -- NEEDS: root
 local function parse(standing)
   local scope, kin, slot, words, restatement = string.match(standing, '^(%S+) (%S*) (%S*) ?(%S*) ?(%S*)$')
