@@ -5,15 +5,13 @@ A query costs no round trip for it; several processes may exceed the limit by wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from agent_memory.features.access.limits import LimitStore, ModelBudget
+from agent_memory.features.access.limits import LimitStore, ModelBudget, budget_spent
 from agent_memory.foundation.core.deferred_writes import DeferredWrite
-from agent_memory.foundation.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
-from agent_memory.foundation.core.metrics import LIMITED
+from agent_memory.foundation.core.errors import AgentMemoryError, ModelUnavailable
 from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory.foundation.llm.base import ChatModel, Embedder, TextRole, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
@@ -73,10 +71,7 @@ class EmbeddingBudget:
             self._soon(tenant)
         most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         if day.tokens >= most:
-            LIMITED.labels("model_tokens").inc()
-            message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"
-            left = max(math.ceil(day.ends - now), 1)
-            raise BudgetSpent(message, retry_after=left, limit="model_tokens")
+            raise budget_spent(most, day.ends - now)
 
     def note(self, tenant: str, texts: Sequence[str]) -> None:
         day = self._days.get(tenant)

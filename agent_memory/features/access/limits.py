@@ -171,6 +171,12 @@ class MemoryLimit:
         count.memories += number
 
 
+def budget_spent(most: int, seconds_left: float) -> BudgetSpent:
+    LIMITED.labels("model_tokens").inc()
+    message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"
+    return BudgetSpent(message, retry_after=max(math.ceil(seconds_left), 1), limit="model_tokens")
+
+
 class ModelBudget:
     def __init__(self, settings: LimitSettings, store: LimitStore) -> None:
         self._settings = settings
@@ -185,9 +191,7 @@ class ModelBudget:
         most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         spent = await self._store.spend(tenant, 0)
         if spent.tokens >= most:
-            LIMITED.labels("model_tokens").inc()
-            message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"
-            raise BudgetSpent(message, retry_after=max(math.ceil(spent.seconds_left), 1), limit="model_tokens")
+            raise budget_spent(most, spent.seconds_left)
 
     async def spend(self, tenant: str, tokens: int) -> None:
         """Count used tokens; a failure only logs a warning, as the answer is paid for."""

@@ -13,7 +13,7 @@ from agent_memory.foundation.core.settings import Settings
 
 def open_extraction(foundation: Foundation, services: Services) -> None:
     store = RuleStore(foundation.client, foundation.keys)
-    services[SearchService].register_zones(store)
+    services[SearchService].register_zones(store.load_zone)
     services.add(store, ExtractionRulesService(store), RuleTransfer(store))
 
 

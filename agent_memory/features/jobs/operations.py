@@ -110,7 +110,7 @@ class OperationService:
         return False
 
     async def wait_for_messages(
-        self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], wanted: MessageStage, seconds: float
+        self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], target: MessageStage, seconds: float
     ) -> MessageStage:
         """Wait up to `seconds` until messages, which become these memories, reach `wanted`; return their stage."""
         session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
@@ -129,7 +129,7 @@ class OperationService:
                             break
                         continue
                 stage = "promoted"
-            if wanted == "promoted":
+            if target == "promoted":
                 break
             states = await self._store.load_operations(scope, memories)
             memories = [m for m, o in zip(memories, states, strict=True) if o is not None and not _is_embedded(o)]

@@ -95,8 +95,8 @@ def _minutes_of_upkeep(settings: Settings) -> float | None:
 
 def _minutes_of_retention(settings: Settings) -> float | None:
     rules = settings.forgetting
-    wanted = rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None)
-    return rules.every_minutes if wanted else None
+    limited = rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None)
+    return rules.every_minutes if limited else None
 
 
 MEMORIES = Feature(

@@ -44,9 +44,9 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """The search that a request means, and whether its answer shows `procedural`.
+    """Return the search a request means, and whether its answer shows `procedural`.
 
-    Who is shown procedural memories as semantic ones finds them by a filter for these, and leaves both out together.
+    If not, a filter for semantic memories also matches procedural ones.
     """
     if knows_procedural(header):
         return request, True
@@ -63,7 +63,7 @@ def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchR
 
 
 def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
-    """As `search_as_shown`, of the search within a prompt."""
+    """As `search_as_shown`, for the search within a prompt."""
     if not isinstance(request.long_term_search, SearchRequest):
         return request, knows_procedural(header)
     search, shows = search_as_shown(request.long_term_search, header)
@@ -73,7 +73,7 @@ def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[M
 
 
 def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
-    """Changes the memories of an answer to those that a caller knows."""
+    """Show procedural memories as semantic unless the caller knows them."""
     if not shows:
         for card in memories:
             if card.memory_type == _PROCEDURAL:
@@ -81,21 +81,19 @@ def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
 
 
 def record_as_shown(record: MemoryRecord, *, shows: bool) -> MemoryRecord:
-    """A memory for a caller."""
     if shows or record.memory_type is not _PROCEDURAL:
         return record
     return record.model_copy(update={"memory_type": _SEMANTIC})
 
 
 def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingMemoryResponse:
-    """A session for a caller: its memories are memories, too."""
+    """As `record_as_shown`, for the memories inside a session."""
     if shows or not names_procedural(memory.memory_type for memory in session.memories):
         return session
     return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})
 
 
 def _type_filters(wanted: MemoryType | None, condition: Condition | None) -> list[MemoryType]:
-    """All filters by type of a request; a condition has at most 8 levels."""
     filters = [] if wanted is None else [wanted]
     if condition is not None:
         filters += _type_filters(condition.memory_type, condition.not_)
@@ -110,7 +108,7 @@ def _named(wanted: MemoryType) -> bool:
 
 
 def _widened(wanted: MemoryType) -> MemoryType:
-    """A filter by type that takes procedural memories for semantic ones. A memory has one type, so all operators together are one set."""
+    """Return a filter that treats procedural memories as semantic. A memory has one type, so operators form one set."""
     conditions = wanted.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

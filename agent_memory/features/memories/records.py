@@ -238,12 +238,12 @@ def decode_memory(raw: bytes) -> MemoryRecord:
 
 
 def owner_name(record: MemoryRecord) -> str:
-    """The owner of a memory as the scripts know it."""
+    """Return a memory's owner as the scripts know it."""
     return " ".join(tag(name) if name else "" for name in (record.namespace, record.user_id, record.agent_id))
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raises IdTaken when two memories of one request (with their places in it) have an id in common, but not their owner."""
+    """Raise IdTaken if two memories of a request (with positions) share an id but not their owner."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -252,7 +252,7 @@ def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
 
 
 def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """A memory that was put into a session: what does not say whose it is belongs where the session belongs."""
+    """Return a session's memory with the session's owner where it names none."""
     update = {
         "namespace": record.namespace or ref.namespace,
         "user_id": record.user_id or ref.user_id,

@@ -168,10 +168,10 @@ class MemoryService:
 
         Archived clients create memories from a session again, without the session's user and namespace.
         """
-        wanted = [record for record in records if record.id in taken]
-        memories = await self._store.find(scope, [record.id for record in wanted])
+        repeated = [record for record in records if record.id in taken]
+        memories = await self._store.find(scope, [record.id for record in repeated])
         return {
-            record.id for record, old in zip(wanted, memories, strict=True) if old is not None and _says_nothing_new(record, old.record)
+            record.id for record, old in zip(repeated, memories, strict=True) if old is not None and _says_nothing_new(record, old.record)
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
@@ -185,9 +185,9 @@ class MemoryService:
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Redact secrets, screen for quarantine and set the hash; return one record per id."""
         if self._settings.longterm.redact_secrets:
-            said = [record.text for record in records]
-            clean = redact_all(said)
-            if clean is not said:
+            texts = [record.text for record in records]
+            clean = redact_all(texts)
+            if clean is not texts:
                 pairs = zip(records, clean, strict=True)
                 records = [record if text == record.text else record.model_copy(update={"text": text}) for record, text in pairs]
         rules = rules_of(self._settings, records)
@@ -238,14 +238,14 @@ class MemoryService:
             current = await self._store.get_versioned(scope, memory_id)
             if current is None:
                 raise NotFound(f"Memory with ID {memory_id} not found")
-            (old, version), wanted = current, changes
+            (old, version), update = current, changes
             if shown_as_semantic and old.memory_type is MemoryTypeEnum.PROCEDURAL and body.memory_type is MemoryTypeEnum.SEMANTIC:
-                wanted = {name: value for name, value in changes.items() if name != "memory_type"}
-                if not wanted:
+                update = {name: value for name, value in changes.items() if name != "memory_type"}
+                if not update:
                     return await self.get(scope, memory_id)
-            if merges_metadata and "metadata" in wanted:
-                wanted = {**wanted, "metadata": {**old.metadata, **wanted["metadata"]}}
-            new = old.model_copy(update={**wanted, "updated_at": datetime.now(UTC)})
+            if merges_metadata and "metadata" in update:
+                update = {**update, "metadata": {**old.metadata, **update["metadata"]}}
+            new = old.model_copy(update={**update, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
                 # A quarantined memory stays so until approved, whatever its text.

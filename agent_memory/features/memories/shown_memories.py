@@ -71,8 +71,8 @@ class ShownMemoryReader:
             self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
             for name, mid in zip(names, mids, strict=True)
         ]
-        asked = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(ROW_FIELDS), values=[*ROW_FIELDS, *mids])
-        replies = (await read(self._client, lambda pipe: pipe.execute_command(*asked)))[0]
+        command = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(ROW_FIELDS), values=[*ROW_FIELDS, *mids])
+        replies = (await read(self._client, lambda pipe: pipe.execute_command(*command)))[0]
         return list(map(MemoryRow, names, replies, replies[-1]))
 
     @staticmethod

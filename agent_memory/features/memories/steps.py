@@ -59,13 +59,7 @@ class Fence:
 
     def script_argument(self) -> dict[str, Any]:
         return {
-            "sid": self.sid,
-            "epoch": self.epoch,
-            "cursor": self.cursor,
-            "start": self.start,
-            "to": self.to,
-            "keep": self.keep,
-            "both": self.both,
+            **{name: getattr(self, name) for name in ("sid", "epoch", "cursor", "start", "to", "keep", "both")},
             "own": [part for item in self.own.items() for part in item],
             "refused": [part for name, (raw, reason) in self.refused.items() for part in (name, raw, reason)],
             "at": iso(datetime.now(UTC)),

@@ -339,8 +339,8 @@ class MemoryStore(MemoryQueries):
                 pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
 
         around = await read(self._client, ranges) if ranked else []
-        wanted = sorted({m.decode() for group in around for m in group})
-        texts = dict(zip(wanted, await self._texts(wanted), strict=True))
+        mids = sorted({m.decode() for group in around for m in group})
+        texts = dict(zip(mids, await self._texts(mids), strict=True))
         aliased = [m for m, raw in texts.items() if raw is None]
         names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased]) if aliased else []
         targets = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(aliased, names, strict=True) if raw is not None}

@@ -40,7 +40,7 @@ class FormattedPrompt:
         return values | {name: text for name, text in (("system", self.system), ("text", self.text)) if text}
 
 
-def format_prompt(wanted: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
+def format_prompt(api: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
     """Return a prompt of memory texts (`parts`), a session's messages and the query.
 
     A session's system messages begin the system text: no API takes them in the middle.
@@ -50,12 +50,12 @@ def format_prompt(wanted: PromptFormat, parts: Sequence[str], messages: Sequence
     turns = [message for message in chat if message["role"] not in _INSTRUCTIONS]
     system = "\n\n".join([*instructions, *parts])
     relevant = bool(parts)
-    if wanted == "text":
-        return FormattedPrompt(wanted, (), text=_as_text(system, turns, query), relevant=relevant)
-    if wanted == "anthropic":
-        return FormattedPrompt(wanted, _in_turns([*turns, _user(query)]), system=system, relevant=relevant)
+    if api == "text":
+        return FormattedPrompt(api, (), text=_as_text(system, turns, query), relevant=relevant)
+    if api == "anthropic":
+        return FormattedPrompt(api, _in_turns([*turns, _user(query)]), system=system, relevant=relevant)
     first = [{"role": "system", "content": system}] if system else []
-    return FormattedPrompt(wanted, [*first, *turns, _user(query)], relevant=relevant)
+    return FormattedPrompt(api, [*first, *turns, _user(query)], relevant=relevant)
 
 
 def _user(text: str) -> dict[str, Any]:

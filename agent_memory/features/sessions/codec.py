@@ -273,6 +273,6 @@ _NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "ac
 
 def content_mark(record: MemoryRecord) -> str:
     """Return the digest by which a session recognizes one of its memories, however it is written."""
-    said = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
-    said = {name: value for name, value in said.items() if value not in (None, [], {})}
-    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
+    values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
+    values = {name: value for name, value in values.items() if value not in (None, [], {})}
+    return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

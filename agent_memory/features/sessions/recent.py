@@ -86,7 +86,7 @@ class RecentMessages:
         """
         if not reply:
             return []
-        wanted = set(terms.query_terms(query.request.text or ""))
+        query_words = set(terms.query_terms(query.request.text or ""))
         namespace = None if query.request.namespace is None else query.request.namespace.eq
         hits: list[tuple[float, MemoryRecord]] = []
         for ref, stored in _parse_recent(query, reply):
@@ -95,7 +95,7 @@ class RecentMessages:
             text = memorable(self._context.outside(stored.message.content), stored.message.role)
             if text is None:
                 continue
-            share = len(wanted.intersection(terms.terms(text))) / len(wanted)
+            share = len(query_words.intersection(terms.terms(text))) / len(query_words)
             if share < _SHARE or (self._longterm.quarantine and suspicion(text, of_user=stored.message.role == "user")):
                 continue
             record = message_memory(ref, stored.message, text)

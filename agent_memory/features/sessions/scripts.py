@@ -59,8 +59,10 @@ def queue_recent(
     pipe: Pipe, user_waiting: str, journal_prefix: str, left_out: str, limits: Mapping[str, int], namespaces: Collection[str]
 ) -> None:
     """Queue the read of a user's newest unpromoted messages: see `recent_messages.lua`."""
-    asked = _RECENT.read_only(user_waiting=user_waiting, journal_prefix=journal_prefix, left_out=left_out, **limits, namespaces=namespaces)
-    pipe.execute_command(*asked)
+    command = _RECENT.read_only(
+        user_waiting=user_waiting, journal_prefix=journal_prefix, left_out=left_out, **limits, namespaces=namespaces
+    )
+    pipe.execute_command(*command)
 
 
 class MessageIdsReused(Exception):

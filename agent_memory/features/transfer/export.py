@@ -210,17 +210,17 @@ def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
     persisted = message.persisted_at
     if persisted is None and promoted and session.state is not None:
         persisted = session.state.promoted_at
-    said: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
+    line: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
     if beside_of(message):
-        said["chat"] = message.to_chat()
+        line["chat"] = message.to_chat()
     if persisted is not None:
-        said["persisted_at"] = iso(persisted)
+        line["persisted_at"] = iso(persisted)
     flags = {
         "extracted": message.discrete_memory_extracted == "t" or stored.seq <= session.extracted,
         "promoted": promoted,
         "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
     }
-    return said | {name: True for name, holds in flags.items() if holds}
+    return line | {name: True for name, holds in flags.items() if holds}
 
 
 _LIFETIME_SECONDS = 30 * 24 * 3600

@@ -63,8 +63,8 @@ async def list_changes(
 ) -> Response:
     """A page of recorded changes, the newest first."""
     filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
-    wanted = {name: str(value) for name, value in filters.items() if value is not None}
-    return ModelResponse(await services[HistoryService].read_changes(scope, wanted, memory_id, offset, limit))
+    values = {name: str(value) for name, value in filters.items() if value is not None}
+    return ModelResponse(await services[HistoryService].read_changes(scope, values, memory_id, offset, limit))
 
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))

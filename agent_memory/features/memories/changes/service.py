@@ -122,22 +122,22 @@ class HistoryService:
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
         later = [piece for piece in (await self._changes.load_evidence(memory.mid)).values() if piece.times is None]
         pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
-        wanted = {
+        memory_ids = {
             (piece.session_id, message): message_memory_id(
                 SessionRef(piece.session_id or "", memory.record.namespace, memory.record.user_id), message
             )
             for piece in pieces
             for message in piece.message_ids
         }
-        records = dict(zip(wanted, await self._store.get(scope, list(wanted.values())), strict=True))
+        records = dict(zip(memory_ids, await self._store.get(scope, list(memory_ids.values())), strict=True))
         return MemoryEvidence(memory_id=memory_id, evidence=[_item(piece, records) for piece in pieces])
 
     async def read_changes(
-        self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int
+        self, scope: Scope, values: dict[str, str], memory_id: str | None, offset: int, limit: int
     ) -> ChangeListResponse:
         """Return a page of changes, newest first; with a memory, only its changes."""
         if memory_id is None:
-            total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
+            total, ids = await self._changes.find_changes(scope, values, offset, limit)
         else:
             every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
             if not await self._reached(scope, await self._changes.load_changes(scope, every[:1])):
@@ -191,7 +191,7 @@ class HistoryService:
         return await self.read_change(scope, change_id)
 
     async def _require(self, scope: Scope, change_id: str) -> StoredChange:
-        reached = await self._reached(scope, [await self._changes.require_change(scope, change_id)])
+        reached = await self._reached(scope, await self._changes.load_changes(scope, [change_id]))
         if not reached:
             raise NotFound(f"Change {change_id} not found")
         return reached[0]

@@ -17,7 +17,7 @@ from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, chan
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import Step, StepGroups, order_of
-from agent_memory.foundation.core.errors import Conflict, NotFound
+from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
@@ -68,9 +68,9 @@ class ChangeStore:
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
-    async def find_changes(self, scope: Scope, wanted: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
+    async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
         """Return the total and a page of ids of matching changes (by ns, u, kd, bt, st), newest first."""
-        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in wanted.items()))
+        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
@@ -155,12 +155,6 @@ class ChangeStore:
         steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
         if (await steps.run_steps(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
-
-    async def require_change(self, scope: Scope, change_id: str) -> StoredChange:
-        change = (await self.load_changes(scope, [change_id]))[0]
-        if change is None:
-            raise NotFound(f"Change {change_id} not found")
-        return change
 
 
 def _stored(scope: Scope, change_id: str, row: Sequence[bytes | None]) -> StoredChange | None:

@@ -47,8 +47,7 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
     """Return why a memory needs a review, or None; `rules` come from `rules_of`."""
     if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
         return None
-    if rules is None:
-        rules = rules_of(settings, (record,))
+    rules = rules_of(settings, (record,)) if rules is None else rules
     if not rules:
         return None
     reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)

@@ -180,9 +180,9 @@ class RetentionService:
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
 
     async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
-        batch, gone = str(ULID()), list[StoredMemory]()
+        batch, forgotten = str(ULID()), list[StoredMemory]()
         origin = ChangeOrigin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):
             part = chosen[start : start + _BATCH]
-            gone += await self._commits.forget_memories(scope, part, origin, batch=batch)
-        return gone
+            forgotten += await self._commits.forget_memories(scope, part, origin, batch=batch)
+        return forgotten

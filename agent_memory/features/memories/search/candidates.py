@@ -85,36 +85,36 @@ def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
     """Queue a query's commands; return the number of replies, which `parse_candidates` takes."""
     lists = lists_of(query)
-    for wanted in lists:
-        _queue_list(pipe, store, query, wanted, query.clause, past=False)
+    for kind in lists:
+        _queue_list(pipe, store, query, kind, query.clause, past=False)
     if query.history is None:
         return len(lists)
-    for wanted in lists:
-        _queue_list(pipe, store, query, wanted, query.history, past=True)
+    for kind in lists:
+        _queue_list(pipe, store, query, kind, query.history, past=True)
     return 2 * len(lists)
 
 
-def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: CandidateList, clause: str, *, past: bool) -> None:
+def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: CandidateList, clause: str, *, past: bool) -> None:
     request, words, fields = query.request, query.words, query.age.index_fields
     terms, depth = words.terms, query.depth
-    if wanted in (CandidateList.NEAREST_FACTS, CandidateList.BEST_FACTS_BY_WORDS):
+    if kind in (CandidateList.NEAREST_FACTS, CandidateList.BEST_FACTS_BY_WORDS):
         clause, depth = filters.facts(clause), FACTS_DEPTH
-    if query.span is not None and wanted in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
+    if query.span is not None and kind in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
         zone = zone_of(query.request.timezone)
         clause, terms = filters.during(clause, query.span.start, query.span.end, zone), words.subject or words.terms
-    if wanted is CandidateList.MATCHING:
+    if kind is CandidateList.MATCHING:
         store.queue_count(pipe, clause, past=past)
-    elif wanted in _BY_WORDS:
+    elif kind in _BY_WORDS:
         scorer, muted, phrase = request.text_scorer, words.muted, words.phrase
-        passages, fields = wanted is CandidateList.BEST_PASSAGES_BY_WORDS, ("k", *fields)
+        passages, fields = kind is CandidateList.BEST_PASSAGES_BY_WORDS, ("k", *fields)
         store.queue_words(pipe, clause, terms, depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase, passages=passages)
-    elif wanted is CandidateList.NEAREST_PASSAGES:
+    elif kind is CandidateList.NEAREST_PASSAGES:
         assert query.meaning is not None
         store.queue_nearest_passages(pipe, clause, query.meaning.vector, depth)
     else:
         assert query.meaning is not None
         vector = query.meaning.vector
-        if wanted is CandidateList.WITHIN_DISTANCE:
+        if kind is CandidateList.WITHIN_DISTANCE:
             assert request.distance_threshold is not None
             store.queue_within(pipe, clause, vector, request.distance_threshold, query.depth, fields, past=past)
         else:
@@ -131,7 +131,7 @@ def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
     if query.history is None:
         return dict(zip(lists, hits, strict=True))
     current, past = hits[: len(lists)], hits[len(lists) :]
-    return {wanted: _with_history(*both) for wanted, *both in zip(lists, current, past, strict=True)}
+    return {kind: _with_history(*both) for kind, *both in zip(lists, current, past, strict=True)}
 
 
 def _with_history(current: Hits, past: Hits) -> Hits:

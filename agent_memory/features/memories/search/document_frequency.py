@@ -94,28 +94,30 @@ class DocumentFrequencies:
         Memories about to begin or end count, too: leaving them out costs the index half as long again.
         With `settle` it waits briefly for a bulk of new memories to get their vectors.
         """
-        known, now = self._known.get(clause), monotonic()
-        if known is None or known.since + _TRUST_SECONDS < now or len(known.terms) > _MOST_TERMS:
-            known = _KnownTerms(now)
+        counted_before, now = self._known.get(clause), monotonic()
+        if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
+            counted_before = _KnownTerms(now)
         sample = self._samples.get(clause)
         fresh = sample is not None and now < sample.since + _SAMPLE_TRUST_SECONDS
-        statistics = await self._ask_terms(clause, [term for term in terms if term not in known.terms], settle=settle, sample=not fresh)
-        if known.terms and abs(statistics.total - known.total) > max(_FEW, _MISSING_SHARE * known.total):
-            counted = await self._ask_terms(clause, [term for term in terms if term in known.terms], settle=False)
-            known = _KnownTerms(now, counted.total, dict(counted.terms))
-        known.total = known.total or statistics.total
-        known.terms.update(statistics.terms)
+        statistics = await self._ask_terms(
+            clause, [term for term in terms if term not in counted_before.terms], settle=settle, sample=not fresh
+        )
+        if counted_before.terms and abs(statistics.total - counted_before.total) > max(_FEW, _MISSING_SHARE * counted_before.total):
+            counted = await self._ask_terms(clause, [term for term in terms if term in counted_before.terms], settle=False)
+            counted_before = _KnownTerms(now, counted.total, dict(counted.terms))
+        counted_before.total = counted_before.total or statistics.total
+        counted_before.terms.update(statistics.terms)
         if len(self._known) >= _MOST_CLAUSES:
             self._known.clear()
             self._samples.clear()
-        self._known[clause] = known
+        self._known[clause] = counted_before
         if not fresh:
             sample = _Sample(now, statistics.mean_length, frozenset(statistics.speakers))
             # A small sample says little about later memories.
             if statistics.total >= _SAMPLE:
                 self._samples[clause] = sample
         assert sample is not None
-        return TermStatistics(statistics.total, {term: known.terms[term] for term in terms}, sample.mean_length, sample.speakers)
+        return TermStatistics(statistics.total, {term: counted_before.terms[term] for term in terms}, sample.mean_length, sample.speakers)
 
     async def _ask_terms(self, clause: str, terms: Sequence[str], *, settle: bool, sample: bool = False) -> TermStatistics:
         def build(pipe: Pipe) -> None:
@@ -157,8 +159,8 @@ AROUND = frozenset({"user_id", "namespace"})
 
 def around(scope: Scope, request: SearchRequest) -> str:
     """Return the clause of the request's users and namespaces, among whose memories words are counted."""
-    wanted: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
-    return filters.where(scope, wanted)
+    owners: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
+    return filters.where(scope, owners)
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:

@@ -106,11 +106,11 @@ class PageReader:
         rows = await self._cards.load_rows([name for _, name in scored])
         return self._with_places(scope, query, ranking, scored, rows)
 
-    async def read_said_since(self, scope: Scope, query: SearchQuery, wanted: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
+    async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
         """Return, per (text, moment), users' messages since then with the text's words in a row or around them."""
 
         def build(pipe: Pipe) -> None:
-            for text, since in wanted:
+            for text, since in mentions:
                 clause = filters.made_since(filters.statements(query.clause), since)
                 phrase = syntax.quoting(phrases(f'"{text}"'), (), every=True)
                 self._store.queue_words(pipe, clause, query_terms(text), _SAID_SINCE, fields=ROW_FIELDS, phrase=phrase)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,10 +106,8 @@ class SearchQuery:
         return "keyword" if self.meaning is None else self.mode.value
 
 
-class ZoneSource(Protocol):
-    async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return the time zone of a user in a namespace, UTC if unknown."""
-        ...
+# Returns the time zone of a user in a namespace, UTC if unknown.
+LoadZone = Callable[[Scope, str | None, str | None], Awaitable[tzinfo]]
 
 
 class QueryBuilder:
@@ -129,10 +126,10 @@ class QueryBuilder:
         self._embedder_of = embedder_of
         self._rewriter = rewriter
         self._reranks = reranks
-        self._zones: ZoneSource | None = None
+        self._load_zone: LoadZone | None = None
 
-    def register_zones(self, zones: ZoneSource) -> None:
-        self._zones = zones
+    def register_zones(self, load_zone: LoadZone) -> None:
+        self._load_zone = load_zone
 
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """Return the query of a request. Raises Refused, BadInput, RedisUnavailable.
@@ -204,9 +201,9 @@ class QueryBuilder:
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
         """Return the request with its user's time zone if days matter, and the time span its text names."""
         span = span_of(request, text)
-        if request.timezone is not None or self._zones is None or (span is None and not filters.names_days(request)):
+        if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
             return request, span
-        zone = await self._zones.load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
+        zone = await self._load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
         request = request.model_copy(update={"timezone": str(zone)})
         return request, span if zone is UTC else span_of(request, text)
 

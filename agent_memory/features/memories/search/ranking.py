@@ -320,8 +320,8 @@ def _similarities(hits: Hits) -> dict[str, float]:
     return {name: 1.0 - distance for name, distance in zip(hits.names, hits.values, strict=True)}
 
 
-def _scores(candidates: Candidates, wanted: CandidateList) -> dict[str, float]:
-    hits = candidates.get(wanted)
+def _scores(candidates: Candidates, kind: CandidateList) -> dict[str, float]:
+    hits = candidates.get(kind)
     return {} if hits is None else dict(zip(hits.names, hits.values, strict=True))
 
 

@@ -50,10 +50,10 @@ class QueryRewriter:
             if isinstance(error, BudgetSpent):
                 reason = "the tenant's model tokens of today are spent"
             return text, f"optimize_query: {reason}; searched for the query as it is"
-        said = " ".join(answer.query.split())
-        if len(said) < self._settings.optimize_least or not any(c.isalnum() for c in said):
+        words = " ".join(answer.query.split())
+        if len(words) < self._settings.optimize_least or not any(c.isalnum() for c in words):
             return text, "optimize_query: the language model's answer is too short; searched for the query as it is"
         if len(self._known) >= _KNOWN:
             self._known.clear()
-        self._known[text] = said
-        return said, None
+        self._known[text] = words
+        return words, None

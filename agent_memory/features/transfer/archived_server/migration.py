@@ -209,10 +209,8 @@ class MigrationService:
             try:
                 if kind is OldKind.SESSION:
                     version = await self._move_session(scope, item, before, report, options)
-                elif kind is OldKind.VIEW:
-                    version = await self._move_view(scope, item, report, options)
                 else:
-                    version = await self._move_partition(scope, item, report, options)
+                    version = await self._move_summaries(scope, kind, item, report, options)
             except UnmovableRecord as error:
                 _skip(report, kind, item.name, str(error))
                 continue
@@ -377,38 +375,24 @@ class MigrationService:
             moved=MovedSession(body.created_at, body.updated_at, left),
         )
 
-    async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
-        values = view_of(item.document or b"")
-        self._want_summaries()
-        counts = report.counts[OldKind.VIEW.value]
-        for summaries in self._summaries:
-            try:
-                fresh = await summaries.bring_in_view(scope, values, dry_run=options.dry_run)
-            except ValueError as error:
-                raise UnmovableRecord(problem_of(error)) from error
-            counts.written += fresh
-            counts.there += not fresh
-        return 0
-
-    def _want_summaries(self) -> None:
+    async def _move_summaries(self, scope: Scope, kind: OldKind, item: OldItem, report: Report, options: MoveOptions) -> int:
+        """Migrate a summary view or a computed partition of one."""
+        notes: list[str] = []
+        values = view_of(item.document or b"") if kind is OldKind.VIEW else partition_of(item.document or b"", notes)
         if not self._summaries:
             raise UnmovableRecord("this server keeps no summary views")
-
-    async def _move_partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
-        notes: list[str] = []
-        values = partition_of(item.document or b"", notes)
-        self._want_summaries()
-        counts = report.counts[OldKind.PARTITION.value]
+        counts = report.counts[kind.value]
         for summaries in self._summaries:
+            bring_in = summaries.bring_in_view if kind is OldKind.VIEW else summaries.bring_in_partition
             try:
-                added = await summaries.bring_in_partition(scope, values, dry_run=options.dry_run)
+                added = await bring_in(scope, values, dry_run=options.dry_run)
             except ValueError as error:
                 raise UnmovableRecord(problem_of(error)) from error
             if added is None:
                 raise UnmovableRecord("its view is not there any more")
             counts.written += added
             counts.there += not added
-        _note_changes(report, OldKind.PARTITION, item.name, notes)
+        _note_changes(report, kind, item.name, notes)
         return 0
 
 
