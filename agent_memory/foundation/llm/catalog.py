@@ -3,123 +3,19 @@
 from __future__ import annotations
 
 import logging
+import tomllib
 from functools import lru_cache
+from importlib import resources
 
 from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.model_context import ModelContext
 
 logger = logging.getLogger(__name__)
 
-CONTEXT_WINDOWS: dict[str, int] = {
-    "gpt-4.1": 128000,
-    "gpt-4.1-mini": 128000,
-    "gpt-3.5-turbo": 4096,
-    "gpt-3.5-turbo-16k": 16384,
-    "gpt-4": 8192,
-    "gpt-4-32k": 32768,
-    "gpt-4o": 128000,
-    "gpt-4o-mini": 128000,
-    "gpt-5": 128000,
-    "o1": 200000,
-    "o1-mini": 128000,
-    "o3-mini": 200000,
-    "gpt-5-mini": 400000,
-    "gpt-5-nano": 400000,
-    "gpt-5.1-chat-latest": 128000,
-    "gpt-5.2-chat-latest": 128000,
-    "text-embedding-ada-002": 8191,
-    "text-embedding-3-small": 8191,
-    "text-embedding-3-large": 8191,
-    "claude-3-opus-20240229": 200000,
-    "claude-3-sonnet-20240229": 200000,
-    "claude-3-haiku-20240307": 200000,
-    "claude-3-5-sonnet-20240620": 200000,
-    "claude-sonnet-4-5-20250929": 200000,
-    "claude-haiku-4-5-20251001": 200000,
-    "claude-opus-4-5-20251101": 200000,
-    "claude-3-7-sonnet-20250219": 200000,
-    "claude-3-5-sonnet-20241022": 200000,
-    "claude-3-5-haiku-20241022": 200000,
-    "claude-3-7-sonnet-latest": 200000,
-    "claude-3-5-sonnet-latest": 200000,
-    "claude-3-5-haiku-latest": 200000,
-    "claude-3-opus-latest": 200000,
-    "claude-sonnet-4-5": 200000,
-    "claude-haiku-4-5": 200000,
-    "claude-opus-4-5": 200000,
-    "bedrock/amazon.titan-embed-text-v2:0": 8192,
-    "bedrock/amazon.titan-embed-text-v1": 8192,
-    "bedrock/cohere.embed-english-v3": 8192,
-    "bedrock/cohere.embed-multilingual-v3": 8192,
-    "amazon.titan-embed-text-v2:0": 8192,
-    "amazon.titan-embed-text-v1": 8192,
-    "cohere.embed-english-v3": 8192,
-    "cohere.embed-multilingual-v3": 8192,
-    "anthropic.claude-sonnet-4-5-20250929-v1:0": 200000,
-    "anthropic.claude-haiku-4-5-20251001-v1:0": 200000,
-    "anthropic.claude-opus-4-5-20251101-v1:0": 200000,
-}
-
-# Prefixes of names outside the table; cautious, since too small a window only summarizes earlier.
-FAMILIES: dict[str, int] = {
-    "gpt-5": 400000,
-    "gpt-4.1": 128000,
-    "gpt-4o": 128000,
-    "gpt-4-turbo": 128000,
-    "gpt-4": 8192,
-    "gpt-3.5": 16384,
-    "gpt-oss": 128000,
-    "chatgpt": 128000,
-    "o1": 200000,
-    "o3": 200000,
-    "o4": 200000,
-    "claude": 200000,
-    "gemini": 1000000,
-    "gemma-3": 128000,
-    "gemma3": 128000,
-    "gemma": 8192,
-    "llama-3.1": 128000,
-    "llama-3.2": 128000,
-    "llama-3.3": 128000,
-    "llama-4": 128000,
-    "llama3.1": 128000,
-    "llama3.2": 128000,
-    "llama3.3": 128000,
-    "llama4": 128000,
-    "llama": 8192,
-    "mistral": 32000,
-    "ministral": 32000,
-    "mixtral": 32000,
-    "codestral": 32000,
-    "qwen": 32000,
-    "deepseek": 64000,
-    "phi-3": 4096,
-    "phi": 16000,
-    "grok": 128000,
-    "command-r": 128000,
-    "nova": 128000,
-    "text-embedding-3": 8191,
-}
-
-EMBEDDING_DIMENSIONS: dict[str, int] = {
-    "text-embedding-ada-002": 1536,
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "amazon.titan-embed-text-v2:0": 1024,
-    "amazon.titan-embed-text-v1": 1536,
-    "cohere.embed-english-v3": 1024,
-    "cohere.embed-multilingual-v3": 1024,
-    "nomic-embed-text": 768,
-    "mxbai-embed-large": 1024,
-    "all-minilm": 384,
-    "all-minilm-l6-v2": 384,
-    "all-mpnet-base-v2": 768,
-    "bge-m3": 1024,
-    "bge-small-en-v1.5": 384,
-    "bge-base-en-v1.5": 768,
-    "bge-large-en-v1.5": 1024,
-    "gemini-embedding-001": 3072,
-}
+_TABLES = tomllib.loads(resources.files("agent_memory.foundation.llm").joinpath("data", "models.toml").read_text(encoding="utf-8"))
+CONTEXT_WINDOWS: dict[str, int] = _TABLES["context_windows"]
+FAMILIES: dict[str, int] = _TABLES["families"]
+EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 
 
 def context_window(model: str | None, settings: ModelSettings) -> int:

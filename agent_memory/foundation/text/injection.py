@@ -8,8 +8,10 @@ these weak rules skip users' text.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
@@ -18,120 +20,7 @@ _INVISIBLE = dict.fromkeys(
     [0xAD, 0x180E, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xE0000, 0xE0080)]
 )
 
-# At least one word of each set occurs in every match of the pattern.
-_Needs = tuple[tuple[str, ...], ...]
-
-_RULES = r"(?:instructions?|prompts?|rules|guidelines|directions|commands|orders|programming|safety|constraints)"
-_RULE_WORDS = ("instruction", "prompt", "rules", "guidelines", "directions", "commands", "orders", "programming", "safety", "constraints")
-_SHUNNING = ("ignore", "disregard", "forget", "override", "bypass", "skip")
-
-_STRONG: tuple[tuple[str, _Needs, tuple[str, ...]], ...] = (
-    (
-        "override",
-        (_SHUNNING, _RULE_WORDS),
-        (
-            rf"\b(?:ignore|disregard|forget|override|bypass|skip)\b.{{0,20}}\b(?:all|any|every|previous|prior|above|earlier|preceding|your"
-            rf"|system|other|these|those)\b.{{0,40}}\b{_RULES}\b",
-            rf"\b(?:ignore|disregard|override|bypass)\b (?:the )?{_RULES} (?:above|before|given|you|of the system)",
-        ),
-    ),
-    ("override", (("do not",), ("follow", "obey"), _RULE_WORDS), (rf"\bdo not (?:follow|obey)\b.{{0,30}}\b{_RULES}\b",)),
-    ("override", (("anweisung",), ("ignorier",)), (r"\bignorier\w*\b.{0,40}\banweisung",)),
-    (
-        "override",
-        (("instruccion", "instruction", "istruzioni", "instrucoes", "consigne"), ("ignor",)),
-        (r"\bignor\w+\b.{0,40}\b(?:instruccion|instruction|istruzioni|instrucoes|consigne)",),
-    ),
-    ("override", (("忽略",),), (r"忽略.{0,12}(?:指令|提示|说明)",)),
-    ("override", (("игнорируй",),), (r"игнорируй.{0,30}(?:инструкц|указани)",)),
-    (
-        "role",
-        (("<",), ("im_start", "im_end", "system", "endoftext", "start_header_id")),
-        (r"<\|?(?:im_start|im_end|system|endoftext|start_header_id)\|?>",),
-    ),
-    ("role", (("]", ">>"), ("inst]", "sys]", "system]", "sys>>")), (r"\[/?(?:inst|sys(?:tem)?)\]|<</?sys>>",)),
-    (
-        "role",
-        ((":",), ("system", "developer")),
-        (r"(?:^|\n)[ \t]{0,9}(?:#{1,4}[ \t]{0,9})?(?:system|developer)[ \t]{0,9}(?:prompt|message|instructions?|override)?[ \t]{0,9}:",),
-    ),
-    ("role", ((":",), ("instruction", "prompt")), (r"\b(?:new|updated|real|actual) (?:system )?(?:instructions?|prompt)\s*:",)),
-    (
-        "role",
-        (("you are", "act as", "behave as", "pretend to be"), ("dan", "jailbroken", "unrestricted", "without")),
-        (
-            r"\b(?:you are|act as|behave as|pretend to be)\b.{0,40}"
-            r"\b(?:dan|jailbroken|unrestricted|without (?:any )?(?:restrictions|filters|limits))\b",
-        ),
-    ),
-    (
-        "role",
-        ((" mode",), ("enter", "enable", "activate")),
-        (r"\b(?:enter|enable|activate)\b.{0,20}\b(?:developer|debug|god|admin|jailbreak) mode\b",),
-    ),
-    (
-        "leak",
-        (("prompt", "your instructions"), ("system prompt", "hidden prompt", "your instructions", "your prompt")),
-        (
-            r"\b(?:reveal|print|repeat|show|output|leak|send|tell me)\b.{0,40}"
-            r"\b(?:system prompt|hidden prompt|your (?:instructions|prompt))",
-        ),
-    ),
-    (
-        "leak",
-        (("http", "@"), ("send", "post", "forward", "upload", "exfiltrate", "transmit", "email")),
-        (
-            r"\b(?:send|post|forward|upload|exfiltrate|transmit|email)\b.{0,60}"
-            r"\b(?:memor(?:y|ies)|conversations?|passwords?|credentials|api keys?|secrets|history)\b.{0,60}(?:https?://|\S@\S)",
-        ),
-    ),
-    ("leak", (("![",),), (r"!\[[^\]\n]{0,80}\]\(https?://[^)\s]{0,200}[?&=]",)),
-    (
-        "hide",
-        (("user",), ("do not", "don't", "never", "without")),
-        (
-            r"\b(?:do not|don't|never|without)\b.{0,20}"
-            r"\b(?:tell|mention|inform|reveal|show|telling|mentioning|informing|alerting)\b.{0,30}\b(?:the )?users?\b",
-        ),
-    ),
-)
-_WEAK: tuple[tuple[str, _Needs, tuple[str, ...]], ...] = (
-    (
-        "order",
-        (("now on", "future"), ("from now on", "in all future", "in every future")),
-        (r"\bfrom now on\b|\bin (?:all|every) future\b",),
-    ),
-    (
-        "order",
-        (
-            ("when", "if "),
-            ("ask", "mention", "want", "say"),
-            ("always", "respond", "reply", "answer", "say", "recommend", "tell", "use", "call"),
-        ),
-        (
-            r"\b(?:when(?:ever)?|if) (?:the )?(?:users?|anyone|someone|you are) (?:asks?|asked|mentions?|wants?|says?)\b.{0,80}"
-            r"\b(?:always|respond|reply|answer|say|recommend|tell|use|call)\b",
-        ),
-    ),
-    (
-        "order",
-        (("you ", "assistant", "the ai", "the model", "the agent"), ("must ", "should ", "shall ", "have to", "required to", "will ")),
-        (
-            r"\b(?:you|the assistant|the (?:ai|model|agent)) (?:must|should|shall|have to|are required to|is required to|will) "
-            r"(?:always|never|now|only|not)\b",
-        ),
-    ),
-    (
-        "order",
-        (("important", "attention", "note"), ("assistant", "ai", "model", "agent", "llm")),
-        (r"\b(?:important|attention|note)\s*[:!].{0,30}\b(?:assistant|ai|model|agent|llm)\b",),
-    ),
-    (
-        "order",
-        (("call", "invoke", "run", "execute"), ("tool", "function", "command", "shell")),
-        (r"\b(?:call|invoke|run|execute)\b.{0,20}\b(?:the )?(?:tool|function|command|shell)\b",),
-    ),
-)
+_Needs = Sequence[Sequence[str]]
 # Patterns look ahead from these words. A long text full of them is an attack.
 _VERBS = (
     "ignore",
@@ -155,7 +44,7 @@ _LONG, _SHARE = 4096, 40
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern of suspicious text. Weak rules skip users' statements."""
+    """A rule of `data/injection/rules.toml`. Weak rules skip users' statements."""
 
     name: str
     needs: _Needs
@@ -163,11 +52,21 @@ class Rule:
     weak: bool
 
 
-def _compiled(patterns: tuple[tuple[str, _Needs, tuple[str, ...]], ...], *, weak: bool) -> list[Rule]:
-    return [Rule(name, needs, re.compile("|".join(some), re.DOTALL), weak) for name, needs, some in patterns]
+def _read_rules() -> list[Rule]:
+    text = resources.files("agent_memory.foundation.text").joinpath("data", "injection", "rules.toml").read_text(encoding="utf-8")
+    source = tomllib.loads(text)
+    return [
+        Rule(
+            rule["name"],
+            rule["needs"],
+            re.compile("|".join(rule["patterns"]).replace("{RULES}", source["rules"]), re.DOTALL),
+            rule.get("weak", False),
+        )
+        for rule in source["rule"]
+    ]
 
 
-_ALL = [*_compiled(_STRONG, weak=False), *_compiled(_WEAK, weak=True)]
+_ALL = _read_rules()
 
 
 def _has_one_of_each(plain: str, needs: _Needs) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic_settings import SettingsError
@@ -66,22 +66,7 @@ class Settings(BaseModel):
     compat: CompatSettings
 
 
-GROUPS: dict[str, type[Group]] = {
-    "server": ServerSettings,
-    "redis": RedisSettings,
-    "models": ModelSettings,
-    "working": WorkingMemorySettings,
-    "longterm": LongTermSettings,
-    "search": SearchSettings,
-    "worker": WorkerSettings,
-    "forgetting": ForgettingSettings,
-    "compaction": CompactionSettings,
-    "views": ViewSettings,
-    "mcp": McpSettings,
-    "auth": AuthSettings,
-    "limits": LimitSettings,
-    "compat": CompatSettings,
-}
+GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field in Settings.model_fields.items()})
 
 
 def variables() -> dict[str, tuple[str, str]]:
