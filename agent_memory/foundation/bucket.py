@@ -23,7 +23,6 @@ from agent_memory.foundation.storage.connection import check_engine, fsync_alway
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.outbox import Outbox
-from agent_memory.foundation.storage.scripts import OutboxScripts
 from agent_memory.foundation.storage.search.indexes import (
     VectorSpec,
     ensure_index,
@@ -157,7 +156,7 @@ async def open_foundation(
             watch=watch,
             client=client,
             reader=SearchReader(client, lists),
-            outbox=Outbox(client, keys, OutboxScripts(client, keys)),
+            outbox=Outbox(client, keys),
             spec=spec,
             schemas=schemas,
             ids=ids,

@@ -25,7 +25,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 from agent_memory.foundation.storage.connection import connect
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Claim, Claims
+from agent_memory.foundation.storage.outbox import Claim, Claims
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
 from agent_memory_worker.memories.indexing import index_memories

@@ -12,7 +12,7 @@ from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.storage.outbox import Claim
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.sessions.promote import promote_session

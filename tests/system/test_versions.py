@@ -15,7 +15,7 @@ from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Claims
+from agent_memory.foundation.storage.outbox import Claims
 from agent_memory_client.models import OperationKind
 from agent_memory_worker import main
 from agent_memory_worker.main import run_worker

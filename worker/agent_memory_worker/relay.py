@@ -14,7 +14,7 @@ from docket import Disposition, Docket, TaskCall
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.connection import redis_errors
-from agent_memory.foundation.storage.scripts import Claim, Claims
+from agent_memory.foundation.storage.outbox import Claim, Claims
 from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from agent_memory.foundation.core.errors import AgentMemoryError, ModelAnswerInv
 from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.core.scope import Work, carrying_out
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
-from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.extraction.set_aside import set_aside_failed

@@ -7,7 +7,6 @@ from agent_memory.features.jobs.operation_store import OperationStore
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.api.idempotency.service import IdempotencyService
-from agent_memory.foundation.api.idempotency.store import IdempotencyStore
 from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
 from agent_memory.foundation.storage.dead_messages import CarrierGuard
@@ -21,7 +20,7 @@ def open_jobs(foundation: Foundation, services: Services) -> None:
         OrderStore(client, keys),
         ErasureGuard(client, keys),
         ErasureOrders(client, keys, fsync=foundation.fsync),
-        IdempotencyService(IdempotencyStore(client, keys)),
+        IdempotencyService(client, keys),
         OperationService(OperationStore(client, keys)),
         JobTimes(client, keys),
         CarrierGuard(client, keys),

@@ -15,7 +15,29 @@ from redis.asyncio import Redis
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Claim, Claims, DueClaim, OutboxScripts
+from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A mark claimed until `lease` (ms since 1970); `attempt` counts from 1.
+
+    `overdue`: claimed before and not ended, so docket may still have its task.
+    """
+
+    member: str
+    lease: int
+    attempt: int
+    overdue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claims, the number of marks given up, and the ms until the next mark is due (-1: none)."""
+
+    claims: list[Claim]
+    given_up: int
+    wait_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +62,13 @@ def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Bac
 
 
 class Outbox:
-    def __init__(self, client: Redis, keys: Keys, scripts: OutboxScripts) -> None:
+    def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._scripts = scripts
+        self._claim = Script(client, "storage/due_claim")
+        self._begin = Script(client, "storage/due_begin")
+        self._done = Script(client, "storage/due_done")
+        self._fail = Script(client, "storage/due_fail")
 
     async def wait_for_due(self, seconds: float) -> None:
         """Return once a write announced due work, or after `seconds`."""
@@ -65,27 +90,37 @@ class Outbox:
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
         """Claim several kinds in one round trip; one kind's failure does not release the others."""
-        wanted = [
-            DueClaim(
-                kind=kind,
-                limit=limit,
-                lease_ms=int(lease_seconds * 1000),
-                max_attempts=_most(kind, max_attempts),
-                exclusive=kind is not DueKind.MEMORY,
-                share=math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
-            )
-            for kind, limit in limits.items()
-        ]
-        return dict(zip(limits, await self._scripts.claim_due(wanted), strict=True))
+        replies = await self._claim.each(
+            [
+                {
+                    **self._script_keys(kind),
+                    "root": self._keys.root,
+                    "kind": str(kind),
+                    "limit": limit,
+                    "lease_ms": int(lease_seconds * 1000),
+                    "max_attempts": _most(kind, max_attempts),
+                    "exclusive": kind is not DueKind.MEMORY,
+                    "share": math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
+                    "never_ended": NEVER_ENDED,
+                }
+                for kind, limit in limits.items()
+            ]
+        )
+        claims = [reply if isinstance(reply, Exception) else _claims(reply) for reply in replies]
+        return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
         """End a claim well; return False if the mark was set again and stays due."""
-        return await self._scripts.end_claim(kind, claim.member, claim.lease)
+        return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
-        """As `end_claim`, in one round trip."""
-        if claims:
-            await self._scripts.end_claims(kind, [(claim.member, claim.lease) for claim in claims])
+        """As `end_claim`, in one round trip. Raises the first error."""
+        if not claims:
+            return
+        shared = self._script_keys(kind)
+        for reply in await self._done.each([{**shared, "member": claim.member, "token": claim.lease} for claim in claims]):
+            if isinstance(reply, Exception):
+                raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
         """Start work on marked members; give up those that began `max_attempts` times and never ended.
@@ -94,17 +129,36 @@ class Outbox:
         """
         if not members:
             return []
-        return await self._scripts.begin_claims(kind, int(lease_seconds * 1000), _most(kind, max_attempts), members)
+        replies = await self._begin(
+            **outbox_keys(self._keys, kind),
+            lease_ms=int(lease_seconds * 1000),
+            max_attempts=_most(kind, max_attempts),
+            never_ended=NEVER_ENDED,
+            members=members,
+        )
+        return [
+            Claim(member, int(token), int(attempt)) for member, (token, attempt) in zip(members, replies, strict=True) if int(token) >= 0
+        ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
         """Return a claim that nobody began: due after a delay, without counting a try."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End a claim badly: due after a delay. `forgive` does not count the try (an outside cause, e.g. a model is
-        away).
-        """
-        await self._scripts.fail_claim(kind, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive=forgive)
+        """End a claim badly: due after a delay. `forgive` does not count the try (an outside cause)."""
+        named = self._script_keys(kind)
+        del named["dead"]
+        await self._fail(
+            **named,
+            member=claim.member,
+            token=claim.lease,
+            delay_ms=int(delay_seconds * 1000),
+            reason=reason[:1000],
+            forgive=forgive,
+        )
+
+    def _script_keys(self, kind: DueKind) -> dict[str, str]:
+        return {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
 
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
         """Mark members as due now."""
@@ -138,6 +192,12 @@ class Outbox:
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
+
+
+def _claims(reply: Any) -> Claims:
+    wait_ms, given_up, rows = reply
+    claims = [Claim(member.decode(), int(lease), int(attempt), bool(overdue)) for member, lease, attempt, overdue in rows]
+    return Claims(claims, int(given_up), int(wait_ms))
 
 
 def _most(kind: DueKind, max_attempts: int) -> int:

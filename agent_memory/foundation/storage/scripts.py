@@ -1,14 +1,10 @@
-"""Run Lua scripts: `Script` by name and named arguments, `OutboxScripts` those of the outbox as typed methods.
-
-Nothing else calls EVALSHA.
-"""
+"""Run Lua scripts by name and named arguments. Nothing else calls EVALSHA."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
@@ -115,112 +111,3 @@ def compact(value: Any) -> str:
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
     """Return the keys of one kind of work by their names in scripts."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A mark claimed until `lease` (ms since 1970); `attempt` counts from 1.
-
-    `overdue`: claimed before and not ended, so docket may still have its task.
-    """
-
-    member: str
-    lease: int
-    attempt: int
-    overdue: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """Claims, the number of marks given up, and the ms until the next mark is due (-1: none)."""
-
-    claims: list[Claim]
-    given_up: int
-    wait_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class DueClaim:
-    """Arguments of `due_claim.lua` for one kind."""
-
-    kind: DueKind
-    limit: int
-    lease_ms: int
-    max_attempts: int
-    exclusive: bool
-    share: int
-
-
-class OutboxScripts:
-    """The outbox scripts over one client. Those that end work also run in a full Redis."""
-
-    def __init__(self, client: Redis, keys: Keys) -> None:
-        self._keys = keys
-        self._claim = Script(client, "storage/due_claim")
-        self._begin = Script(client, "storage/due_begin")
-        self._done = Script(client, "storage/due_done")
-        self._fail = Script(client, "storage/due_fail")
-
-    async def claim_due(self, wanted: Sequence[DueClaim]) -> list[Claims | Exception]:
-        """Return each kind's claims or error, in one round trip."""
-        replies = await self._claim.each(
-            [
-                {
-                    **outbox_keys(self._keys, claim.kind),
-                    "wake": self._keys.wake,
-                    "root": self._keys.root,
-                    "kind": str(claim.kind),
-                    "limit": claim.limit,
-                    "lease_ms": claim.lease_ms,
-                    "max_attempts": claim.max_attempts,
-                    "exclusive": claim.exclusive,
-                    "share": claim.share,
-                    "never_ended": NEVER_ENDED,
-                }
-                for claim in wanted
-            ]
-        )
-        return [reply if isinstance(reply, Exception) else _claims(reply) for reply in replies]
-
-    async def begin_claims(self, kind: DueKind, lease_ms: int, max_attempts: int, members: Sequence[str]) -> list[Claim]:
-        """Return the claims of the marked members; their leases are the tokens that end them."""
-        replies = await self._begin(
-            **outbox_keys(self._keys, kind), lease_ms=lease_ms, max_attempts=max_attempts, never_ended=NEVER_ENDED, members=members
-        )
-        return [
-            Claim(member, int(token), int(attempt)) for member, (token, attempt) in zip(members, replies, strict=True) if int(token) >= 0
-        ]
-
-    async def end_claim(self, kind: DueKind, member: str, lease: int) -> bool:
-        """End a claim well; return True if its mark is gone."""
-        return bool(await self._done(**outbox_keys(self._keys, kind), wake=self._keys.wake, member=member, token=lease))
-
-    async def end_claims(self, kind: DueKind, claims: Sequence[tuple[str, int]]) -> None:
-        """As `end_claim`, for members with their leases. Raises the first error."""
-        shared = {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
-        for reply in await self._done.each([{**shared, "member": member, "token": lease} for member, lease in claims]):
-            if isinstance(reply, Exception):
-                raise reply
-
-    async def fail_claim(self, kind: DueKind, member: str, lease: int, delay_ms: int, reason: str, *, forgive: bool) -> bool:
-        """End a claim badly; return True if it was still ours."""
-        k = self._keys
-        return bool(
-            await self._fail(
-                due=k.due(kind),
-                tries=k.tries(kind),
-                reasons=k.why(kind),
-                wake=k.wake,
-                member=member,
-                token=lease,
-                delay_ms=delay_ms,
-                reason=reason,
-                forgive=forgive,
-            )
-        )
-
-
-def _claims(reply: Any) -> Claims:
-    wait_ms, given_up, rows = reply
-    claims = [Claim(member.decode(), int(lease), int(attempt), bool(overdue)) for member, lease, attempt, overdue in rows]
-    return Claims(claims, int(given_up), int(wait_ms))

@@ -19,7 +19,7 @@ from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
-from agent_memory.foundation.storage.scripts import Claims
+from agent_memory.foundation.storage.outbox import Claims
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker

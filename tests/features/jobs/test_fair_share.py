@@ -14,7 +14,7 @@ from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.scripts import Claim, Claims
+from agent_memory.foundation.storage.outbox import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
 from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import MakeRig, Rig, record

@@ -11,8 +11,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS, IdempotencyService, request_digest
-from agent_memory.foundation.api.idempotency.store import ClaimedKey, IdempotencyStore
+from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS, ClaimedKey, IdempotencyService, request_digest
 from agent_memory.foundation.api.principals import scope_of_request
 from agent_memory.foundation.core.errors import RequestUnderWay
 from agent_memory.foundation.core.settings import load_settings
@@ -80,7 +79,7 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
 async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     _, runtime = worked
     scope, key = scope_of_request(runtime.settings), str(ULID())
-    service = IdempotencyService(IdempotencyStore(runtime.client, runtime.keys), lease_seconds=0.3)
+    service = IdempotencyService(runtime.client, runtime.keys, lease_seconds=0.3)
     name = runtime.keys.idempotency(scope.tenant, key)
     claimed = await service.claim_key(scope, key, "request")
     assert isinstance(claimed, ClaimedKey)

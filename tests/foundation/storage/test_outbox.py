@@ -10,7 +10,7 @@ from agent_memory.features.sessions.session_write import NewMessage, SessionWrit
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.storage.outbox import Claim
 from agent_memory_client.models import MemoryMessage
 from tests.support.rig import SCOPE, Rig, gathered
 

@@ -11,7 +11,7 @@ from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.indexing import index_memories
 

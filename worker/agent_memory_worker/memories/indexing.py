@@ -13,7 +13,7 @@ from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.llm.threads import aside
-from agent_memory.foundation.storage.scripts import Claim
+from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.foundation.text.passages.splitting import beginning, split_passages
 from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 from agent_memory.runtime import Runtime

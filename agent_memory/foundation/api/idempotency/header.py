@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import Response
 from starlette.types import Scope as AsgiScope
 
-from agent_memory.foundation.api.idempotency.service import IdempotencyService, request_digest
-from agent_memory.foundation.api.idempotency.store import StoredAnswer
+from agent_memory.foundation.api.idempotency.service import IdempotencyService, StoredAnswer, request_digest
 from agent_memory.foundation.core import ids
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Services

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from hashlib import blake2b
 
-from agent_memory.foundation.api.idempotency.store import ClaimedKey, HeldKey, IdempotencyStore, StoredAnswer
+from redis.asyncio import Redis
+from ulid import ULID
+
 from agent_memory.foundation.core.errors import BadInput, RedisUnavailable, RequestUnderWay
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
 
 log = logging.getLogger(__name__)
 
@@ -19,15 +25,42 @@ MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
 """A key stays locked this long after the process that runs its request dies."""
 _RENEWALS = 3
+_KEPT_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer: HTTP status, body, and headers as "name: value" lines."""
+
+    status: int
+    body: bytes
+    headers: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedKey:
+    """A key that this request claimed. Ids that the request makes follow from `seed`; `holder` owns the lease."""
+
+    seed: str
+    holder: str
 
 
 class IdempotencyService:
     """Store answers under their keys for a day, within a tenant."""
 
-    def __init__(self, store: IdempotencyStore, *, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._store = store
+    def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
+        self._keys = keys
+        self._claim = Script(client, "api/idempotency_claim")
+        self._renew = Script(client, "api/idempotency_renew")
+        self._keep = Script(client, "api/idempotency_keep")
+        self._free = Script(client, "api/idempotency_free")
         self._lease_seconds = lease_seconds
         self._lease_ms = round(lease_seconds * 1000)
+
+    def _name(self, scope: Scope, key: str) -> str:
+        """Callers of different reach never share an answer: the same request can mean something else to them."""
+        limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
+        return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
     async def claim_key(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
         """Return the stored answer, or claim the key: then call `hold_key`, and `keep_answer` or `free_key`.
@@ -36,14 +69,26 @@ class IdempotencyService:
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
-        claimed = await self._store.claim_or_read(scope, key, request, self._lease_ms)
-        if claimed is None:
-            raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
-        if isinstance(claimed, HeldKey):
-            seconds = max(math.ceil(claimed.lease_ms / 1000), 1)
-            message = f"a request with this Idempotency-Key is under way: try again, in {seconds} s at the latest"
-            raise RequestUnderWay(message, retry_after=seconds)
-        return claimed
+        holder = str(ULID())
+        reply = await self._claim(
+            answer=self._name(scope, key),
+            request=request,
+            lease_ms=self._lease_ms,
+            ttl_seconds=_KEPT_SECONDS,
+            seed=str(ULID()),
+            holder=holder,
+        )
+        match reply[0]:
+            case b"done":
+                return StoredAnswer(int(reply[1]), reply[2], reply[3])
+            case b"new":
+                return ClaimedKey(reply[1].decode(), holder)
+            case b"underway":
+                seconds = max(math.ceil(int(reply[1]) / 1000), 1)
+                message = f"a request with this Idempotency-Key is under way: try again, in {seconds} s at the latest"
+                raise RequestUnderWay(message, retry_after=seconds)
+            case _:
+                raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
 
     @asynccontextmanager
     async def hold_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
@@ -53,7 +98,7 @@ class IdempotencyService:
             while True:
                 await asyncio.sleep(self._lease_seconds / _RENEWALS)
                 try:
-                    await self._store.renew_lease(scope, key, claimed, self._lease_ms)
+                    await self._renew(answer=self._name(scope, key), holder=claimed.holder, lease_ms=self._lease_ms)
                 except RedisUnavailable as error:
                     log.warning("the lease of an idempotency key was not renewed: %s", error)
 
@@ -64,11 +109,18 @@ class IdempotencyService:
             renewing.cancel()
 
     async def keep_answer(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
-        await self._store.store_answer(scope, key, request, answer)
+        await self._keep(
+            answer=self._name(scope, key),
+            request=request,
+            status=answer.status,
+            body=answer.body,
+            headers=answer.headers,
+            ttl_seconds=_KEPT_SECONDS,
+        )
 
     async def free_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
-        """Free the key after its request was refused or failed, so that it can be retried."""
-        await self._store.release_key(scope, key, claimed)
+        """Free the key of a refused or failed request; ignore a key that another request holds by now."""
+        await self._free(answer=self._name(scope, key), holder=claimed.holder)
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
