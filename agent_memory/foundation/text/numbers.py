@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import resources
 from typing import Literal, NamedTuple
 
 from agent_memory.foundation.text.terms import fold
@@ -19,65 +21,15 @@ _CHINESE_UNITS = {"十": 10, "百": 100, "千": 1000}
 _MOST_DIGITS = 18
 _YEARS = range(1900, 2101)
 
-_WORDS = """
-2 two zwei dos deux due dois duas twee
-3 three drei tres trois tre drie
-4 four vier cuatro quatre quattro quatro
-5 five funf cinco cinq cinque vijf
-6 six sechs seis sei zes
-7 seven sieben siete sept sette sete zeven
-8 eight acht ocho huit otto oito
-9 nine neun nueve neuf nove negen
-10 ten zehn diez dix dieci dez tien
-11 eleven elf once onze undici
-12 twelve zwolf doce douze dodici doze twaalf
-13 thirteen dreizehn trece treize tredici treze dertien
-14 fourteen vierzehn catorce quatorze quattordici veertien
-15 fifteen funfzehn quince quinze quindici vijftien
-16 sixteen sechzehn dieciseis seize sedici zestien
-17 seventeen siebzehn
-18 eighteen achtzehn
-19 nineteen neunzehn
-20 twenty zwanzig veinte vingt venti vinte twintig
-30 thirty dreissig treinta trente trenta trinta dertig
-40 forty vierzig cuarenta quarante quaranta quarenta veertig
-50 fifty funfzig cincuenta cinquante cinquanta cinquenta vijftig
-60 sixty sechzig sesenta soixante sessanta sessenta zestig
-70 seventy siebzig setenta
-80 eighty achtzig ochenta
-90 ninety neunzig noventa
-"""
-_WORD_NUMBERS = {word: row.split()[0] for row in _WORDS.strip().splitlines() for word in row.split()[1:]}
+_SOURCE = tomllib.loads(
+    resources.files("agent_memory.foundation.text").joinpath("data", "numbers", "words.toml").read_text(encoding="utf-8")
+)
+_WORD_NUMBERS = {word: row.split()[0] for row in _SOURCE["numbers"].strip().splitlines() for word in row.split()[1:]}
 # Words with another meaning: "sei" is Italian for "you are", "once" is English.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
-_MONTHS = """
-1 january jan januar janner enero janvier gennaio janeiro januari styczen stycznia январь января ocak يناير जनवरी
-2 february feb februar febrero fevrier febbraio fevereiro februari luty lutego февраль февраля şubat فبراير फरवरी
-3 march mar marz marzo mars marco maart marzec marca марта март mart مارس मार्च
-4 april apr abril avril aprile kwiecien kwietnia апрель апреля nisan أبريل ابريل अप्रैल
-5 may mai mayo maggio maio mei maj maja май мая mayıs مايو मई
-6 june jun juni junio juin giugno junho czerwiec czerwca июнь июня haziran يونيو जून
-7 july jul juli julio juillet luglio julho lipiec lipca июль июля temmuz يوليو जुलाई
-8 august aug agosto aout augustus sierpien sierpnia август августа ağustos أغسطس अगस्त
-9 september sep sept septiembre setiembre septembre settembre setembro wrzesien wrzesnia сентябрь сентября eylül سبتمبر सितंबर सितम्बर
-10 october oct oktober octubre octobre ottobre outubro pazdziernik pazdziernika октябрь октября ekim أكتوبر अक्टूबर
-11 november nov noviembre novembre novembro listopad listopada ноябрь ноября kasım نوفمبر नवंबर नवम्बर
-12 december dec dezember diciembre decembre dicembre dezembro grudzien grudnia декабрь декабря aralik ديسمبر दिसंबर दिसम्बर
-"""
-_MONTH_NUMBERS = {fold(word): row.split()[0] for row in _MONTHS.strip().splitlines() for word in row.split()[1:]}
+_MONTH_NUMBERS = {fold(word): row.split()[0] for row in _SOURCE["months"].strip().splitlines() for word in row.split()[1:]}
 MONTHS = frozenset(_MONTH_NUMBERS)
-_DAY_WORDS = """
-monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
-montag dienstag mittwoch donnerstag freitag samstag sonntag lunes martes miercoles jueves viernes sabado domingo
-lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow yesterday tonight heute gestern morgen hoy ayer manana
-aujourd hui hier demain week weeks month months year years woche monat jahr semana mes ano semaine mois annee
-lunedi martedi mercoledi giovedi venerdi sabato domenica segunda terca quarta quinta sexta maandag dinsdag woensdag donderdag vrijdag
-zaterdag zondag понедельник вторник среда среду четверг пятница пятницу суббота субботу воскресенье poniedzialek wtorek sroda srode
-czwartek piatek sobota sobote niedziela niedziele pazartesi salı çarşamba perşembe cuma cumartesi
-oggi ieri domani hoje ontem amanha vandaag gisteren morgen
-сегодня вчера завтра dzis dzisiaj wczoraj jutro bugün dün yarın
-"""
-DATE_WORDS = MONTHS | frozenset(map(fold, _DAY_WORDS.split()))
+DATE_WORDS = MONTHS | frozenset(map(fold, _SOURCE["days"].split()))
 _DAY_SIGNS = ("月", "日", "号", "월", "일")
 _BETWEEN_WORDS = "of de del den der am the st nd rd th du le di van er ere o a go го е ое من"
 _BETWEEN = frozenset(_BETWEEN_WORDS.split())

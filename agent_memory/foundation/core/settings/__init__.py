@@ -11,17 +11,19 @@ from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.logs import without_secrets
 from agent_memory.foundation.core.settings.auth import AuthSettings
 from agent_memory.foundation.core.settings.base import Group, variables_of
-from agent_memory.foundation.core.settings.compat import CompatSettings
 from agent_memory.foundation.core.settings.limits import LimitSettings, TenantLimits
-from agent_memory.foundation.core.settings.longterm import CompactionSettings, ForgettingSettings, LongTermSettings
-from agent_memory.foundation.core.settings.mcp import McpSettings
+from agent_memory.foundation.core.settings.memory import (
+    CompactionSettings,
+    ForgettingSettings,
+    LongTermSettings,
+    SearchSettings,
+    ViewSettings,
+    WorkingMemorySettings,
+)
 from agent_memory.foundation.core.settings.models import ModelSettings
 from agent_memory.foundation.core.settings.redis import RedisSettings
-from agent_memory.foundation.core.settings.search import SearchSettings
-from agent_memory.foundation.core.settings.server import ServerSettings
-from agent_memory.foundation.core.settings.views import ViewSettings
+from agent_memory.foundation.core.settings.server import CompatSettings, McpSettings, ServerSettings
 from agent_memory.foundation.core.settings.worker import WorkerSettings
-from agent_memory.foundation.core.settings.working import WorkingMemorySettings
 
 __all__ = [
     "GROUPS",

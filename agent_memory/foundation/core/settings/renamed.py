@@ -4,50 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from dotenv import dotenv_values
 
 from agent_memory.foundation.core.settings import variables
 
-_OWN_PROMPTS = "prompts are part of the server, each with the shape of its answer"
-_OWN_TAGS = "the model that finds facts names their topics and entities in the same answer"
-_FREE_TAGS = f"{_OWN_TAGS}, without a call of its own that could be saved; ENABLE_DISCRETE_MEMORY_EXTRACTION switches all of it"
-_COMPATIBLE = "any OpenAI-compatible server can be asked (OPENAI_BASE_URL, OPENAI_API_KEY), a gateway in front of this provider for one"
-_OWN_KEYS = "our keys begin with KEY_PREFIX; for the old data, `agent-memory migrate` reads this variable"
-
-RETIRED: Mapping[str, str] = {
-    "ANTHROPIC_API_KEY": _COMPATIBLE,
-    "ANTHROPIC_API_BASE": _COMPATIBLE,
-    "REGION_NAME": _COMPATIBLE,
-    "AWS_ACCESS_KEY_ID": _COMPATIBLE,
-    "AWS_SECRET_ACCESS_KEY": _COMPATIBLE,
-    "AWS_SESSION_TOKEN": _COMPATIBLE,
-    "SLOW_MODEL": "GENERATION_MODEL does its work",
-    "MEMORY_VECTOR_DB_FACTORY": "memories are in Redis (REDIS_URL); other vector databases cannot be plugged in",
-    "REDISVL_INDEX_NAME": "indexes are named after KEY_PREFIX",
-    "WORKING_MEMORY_INDEX_NAME": "indexes are named after KEY_PREFIX",
-    "REDISVL_INDEX_PREFIX": _OWN_KEYS,
-    "WORKING_MEMORY_INDEX_PREFIX": _OWN_KEYS,
-    "REDISVL_DISTANCE_METRIC": "the distance is always cosine",
-    "ENABLE_TOPIC_EXTRACTION": _FREE_TAGS,
-    "ENABLE_NER": _FREE_TAGS,
-    "TOP_K_TOPICS": "the model is asked for a few topics of each fact",
-    "TOPIC_MODEL_SOURCE": _OWN_TAGS,
-    "TOPIC_MODEL": _OWN_TAGS,
-    "NER_MODEL_SOURCE": _OWN_TAGS,
-    "NER_MODEL": _OWN_TAGS,
-    "DEDUPLICATION_DISTANCE_THRESHOLD": "what has a cosine similarity of 0.92 or more counts as a possible repeat",
-    "USE_DOCKET": "`agent-memory serve` runs API and worker in one process, `api` and `worker` run them apart",
-    "WORKING_MEMORY_MIGRATION_COMPLETE": "`agent-memory migrate` notes by itself what it has moved",
-    "LLM_TASK_TIMEOUT_MINUTES": "MODEL_TIMEOUT_SECONDS bounds each call of a model, and a task is tried eight times",
-    "PROGRESSIVE_SUMMARIZATION_PROMPT": _OWN_PROMPTS,
-    "AUTH0_CLIENT_ID": "it was never read: OAUTH2_ISSUER_URL and OAUTH2_AUDIENCE say whose tokens are accepted",
-    "AUTH0_CLIENT_SECRET": "it was never read: OAUTH2_ISSUER_URL and OAUTH2_AUDIENCE say whose tokens are accepted",
-}
-
+_SOURCE = resources.files("agent_memory.foundation.core.settings").joinpath("data", "retired.toml").read_text(encoding="utf-8")
+RETIRED: Mapping[str, str] = {name: group["reason"] for group in tomllib.loads(_SOURCE)["retired"] for name in group["names"]}
 # Other programs read these, too.
 _COMMON = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _NEVER_READ = "REDIS_MEMORY_"

@@ -1,10 +1,14 @@
-"""The HTTP interface."""
+"""The HTTP and MCP interfaces, and the APIs of other products."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from agent_memory.foundation.core.settings.base import Group, internal, setting
+from pydantic import SecretStr
+
+from agent_memory.foundation.core.settings.base import Group, archived, internal, setting
+
+_API = r"\s*(mem0|supermemory)(:[^,]{1,256})?\s*"
 
 
 class ServerSettings(Group):
@@ -58,3 +62,46 @@ class ServerSettings(Group):
         meaning="the address that clients reach the server by, for the metadata of OAuth; not given: the one they sent to",
         pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$',
     )
+
+
+class McpSettings(Group):
+    host: str = archived("127.0.0.1", "MCP_HOST")
+    port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
+    on_api: bool = setting(True, "MCP_ON_API", meaning="whether the API offers MCP as well, at `/mcp`")
+    tools: Literal["core", "agent", "all"] = setting(
+        "all",
+        "MCP_TOOLS",
+        meaning="tools that MCP offers: `core` (eight, in few words), `agent` (also blocks, archive, timeline and procedures) or `all`",
+    )
+    namespace: str | None = archived(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
+    user_id: str | None = archived(None, "DEFAULT_MCP_USER_ID", max_length=512)
+    token: SecretStr | None = setting(
+        None, "MCP_TOKEN", meaning="credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials"
+    )
+
+
+class CompatSettings(Group):
+    apis: str = setting(
+        "",
+        "COMPAT_APIS",
+        meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; what each keeps lives in the "
+        "namespace of its own name, or in the one that is named behind it (`mem0:shared`); none if not given",
+        pattern=rf"^(\s*|{_API}(,{_API})?)$",
+    )
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._namespaces)
+
+    def namespace_of(self, product: str) -> str:
+        """Return the namespace that holds the data of a product's API."""
+        return self._namespaces[product]
+
+    @property
+    def _namespaces(self) -> dict[str, str]:
+        namespaces: dict[str, str] = {}
+        for part in self.apis.split(","):
+            name, _, namespace = part.strip().partition(":")
+            if name:
+                namespaces[name] = namespace or name
+        return namespaces

@@ -1,4 +1,4 @@
-"""Long-term memory: promotion, forgetting and compaction."""
+"""Sessions, long-term memory, searches and summary views."""
 
 from __future__ import annotations
 
@@ -81,3 +81,31 @@ class CompactionSettings(Group):
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
     similarity: float = internal(0.92, "COMPACTION_SIMILARITY", gt=0.5, le=1.0)
+
+
+class WorkingMemorySettings(Group):
+    """Sessions: summaries and the rules for messages."""
+
+    summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
+    summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)
+    summarization_keep: ClassVar[float] = 0.4
+    require_timestamps: bool = archived(False, "REQUIRE_MESSAGE_TIMESTAMPS")
+    max_future_seconds: int = archived(300, "MAX_FUTURE_TIMESTAMP_SECONDS", ge=0)
+
+
+class SearchSettings(Group):
+    min_similarity: float = internal(0.2, "SEARCH_MIN_SIMILARITY", ge=-1.0, le=1.0)
+    settle_seconds: ClassVar[float] = 2.0
+    optimize_seconds: float = internal(2.0, "QUERY_OPTIMIZATION_SECONDS", gt=0)
+    optimize_template: str | None = archived(None, "QUERY_OPTIMIZATION_PROMPT_TEMPLATE", pattern=r"\{query\}")
+    optimize_least: int = archived(2, "MIN_OPTIMIZED_QUERY_LENGTH", ge=1)
+    rerank_seconds: float = internal(0.5, "RERANK_SECONDS", gt=0)
+    rerank_candidates: int = internal(50, "RERANK_CANDIDATES", ge=1, le=200)
+    prompt_memories: ClassVar[int] = 20
+    prompt_memory_tokens: ClassVar[int] = 4000
+    prompt_all_users: bool = internal(False, "PROMPT_WITHOUT_USER_SEES_ALL_USERS")
+
+
+class ViewSettings(Group):
+    refresh_every_minutes: float = archived(60.0, "SUMMARY_VIEW_REFRESH_EVERY_MINUTES", gt=0)
+    run_seconds: float = internal(20.0, "SUMMARY_VIEW_RUN_SECONDS", gt=0)
