@@ -55,7 +55,6 @@ class ModelProfile:
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
-        """Return the text with its prefix."""
         return self.prefixes[role == "document"] + text
 
     @property

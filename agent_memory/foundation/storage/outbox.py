@@ -161,7 +161,6 @@ class Outbox:
         return {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
 
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
-        """Mark members as due now."""
         if not members:
             return
         with redis_errors():

@@ -21,7 +21,6 @@ _KEPT_HEADERS = (b"content-type", b"etag", b"x-operation-id")
 
 
 def key_of(scope: AsgiScope) -> str | None:
-    """Return the key of a POST, None without one."""
     if scope["method"] != "POST":
         return None
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == HEADER), None)

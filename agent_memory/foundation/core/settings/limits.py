@@ -61,5 +61,4 @@ class LimitSettings(Group):
         return TenantLimits(**(everybody | own_limits))
 
     def limits_any(self, name: str) -> bool:
-        """True if any tenant has a limit of this name."""
         return bool(getattr(self, name) or any(getattr(own, name) for own in self.tenants.values()))

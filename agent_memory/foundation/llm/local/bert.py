@@ -71,7 +71,6 @@ class BertEncoder:
 
 
 def packaged_graph(name: str) -> bytes:
-    """Return a graph of the package."""
     return resources.files("agent_memory.foundation.llm").joinpath("data", f"{name}.onnx").read_bytes()
 
 

@@ -109,7 +109,6 @@ class _Connection(asyncio.Protocol):
         return await self._answer
 
     def close(self) -> None:
-        """Close at once."""
         self.usable = False
         if self._transport is not None:
             self._transport.abort()

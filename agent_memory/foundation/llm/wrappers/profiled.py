@@ -19,9 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class MeanStore(Protocol):
-    async def load_mean(self) -> Vectors | None:
-        """Return the stored mean vector, None without one."""
-        ...
+    async def load_mean(self) -> Vectors | None: ...
 
     async def keep_mean(self, mean: Vectors) -> Vectors:
         """Store the mean unless there is one; return the stored one."""

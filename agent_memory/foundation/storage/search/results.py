@@ -51,7 +51,6 @@ class Hits:
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
 
     def numbers(self, field: bytes) -> dict[str, float]:
-        """Return the numbers in a field, for hits that have it."""
         pairs = zip(self.names, self.rows, strict=False)
         first = self.rows[0] if self.rows else _NO_FIELDS
         if not isinstance(first, list):
@@ -65,7 +64,6 @@ class Hits:
         return found
 
     def texts(self, field: bytes) -> list[bytes]:
-        """Return the text in a field of each hit, empty without one."""
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
         return [row.get(field, b"") for row in rows]
 

@@ -98,7 +98,6 @@ def only_time(text: str, today: date) -> NamedTime | None:
 
 
 def names_time(text: str) -> bool:
-    """True if a text names a time, certain or not."""
     return bool(mentions(text, _SOME_DAY))
 
 

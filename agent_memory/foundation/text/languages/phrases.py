@@ -108,7 +108,6 @@ class Language:
         return min((min(len(parts), 2) for parts in lines), default=0)
 
     def join(self, said: Sequence[Token]) -> Joined:
-        """Join tokens for patterns."""
         ends: list[int] = []
         length = 0
         for token in said:
