@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_memory.foundation.llm.local import e5
 from agent_memory.foundation.llm.local.graph import EncoderShape, Precision, build_graph
 
-FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data"
+FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" / "llm" / "data"
 GRAPHS: dict[str, tuple[EncoderShape, Precision]] = {
     "minilm": (EncoderShape(), "fp32"),
     "minilm-int8": (EncoderShape(), "int8"),

@@ -11,7 +11,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.profiles import PROFILES, probe_sentences
 
-TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data" / "means.npz"
+TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" / "llm" / "data" / "means.npz"
 
 
 async def mean_of(model: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 MEMBER = "package/dist/ranks/cl100k_base.js"
 SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data" / "cl100k_base.tiktoken.xz"
+TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" / "llm" / "data" / "cl100k_base.tiktoken.xz"
 
 
 def ranks_of(source: str) -> bytes:

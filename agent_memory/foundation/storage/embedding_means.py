@@ -14,8 +14,6 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 
 class EmbeddingMeans:
-    """A MeanStore, see `llm/wrappers/profiled.py`."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._key = keys.config
@@ -27,6 +25,7 @@ class EmbeddingMeans:
         return None if kept is None else np.frombuffer(kept, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Store the mean unless there is one; return the stored one."""
         with redis_errors():
             await self._client.hsetnx(self._key, self._field, mean.astype("<f4").tobytes())  # pyright: ignore[reportArgumentType]
         kept = await self.load_mean()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -14,16 +13,9 @@ from agent_memory.foundation.llm.base import TextRole, Vectors
 from agent_memory.foundation.llm.profiles import ModelProfile, centered, probe_sentences, shipped_mean
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
 
 log = logging.getLogger(__name__)
-
-
-class MeanStore(Protocol):
-    async def load_mean(self) -> Vectors | None: ...
-
-    async def keep_mean(self, mean: Vectors) -> Vectors:
-        """Store the mean unless there is one; return the stored one."""
-        ...
 
 
 class ProfiledEmbedder(EmbedderWrapper):
@@ -36,10 +28,10 @@ class ProfiledEmbedder(EmbedderWrapper):
         estimated = profile.mean == "probes"
         self._mean = shipped_mean(profile.mean) if profile.mean and not estimated else None
         self._estimated = estimated
-        self._store: MeanStore | None = None
+        self._store: EmbeddingMeans | None = None
         self._estimating: asyncio.Task[Vectors] | None = None
 
-    def keep_mean_in(self, store: MeanStore) -> None:
+    def keep_mean_in(self, store: EmbeddingMeans) -> None:
         """Set the store of an estimated mean. Without one each process estimates its own."""
         self._store = store
 
