@@ -16,10 +16,8 @@ from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import (
     AgentMemoryError,
     BadInput,
-    ErasureUnderWay,
-    RequestUnderWay,
+    RetryLater,
     TooLarge,
-    TooMany,
     Unauthenticated,
     Unavailable,
     UnsupportedRequest,
@@ -119,7 +117,7 @@ def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonRespons
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None
-    if isinstance(error, Unavailable | TooMany | RequestUnderWay | ErasureUnderWay):
+    if isinstance(error, RetryLater):
         headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": challenge}

@@ -15,12 +15,20 @@ class AgentMemoryError(Exception):
         self.message = message
         self.data = data
 
+    def __init_subclass__(cls, *, code: str | None = None, status: int | None = None) -> None:
+        cls.code, cls.status = code or cls.code, status or cls.status
 
-class BadInput(AgentMemoryError):
+
+class RetryLater(AgentMemoryError):
+    """Retry after `retry_after` seconds."""
+
+    def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
+        super().__init__(message, **data)
+        self.retry_after = retry_after
+
+
+class BadInput(AgentMemoryError, code="invalid_input", status=422):
     """The input is wrong. `field` is its path in the request; `message` names the fix."""
-
-    code = "invalid_input"
-    status = 422
 
     def __init__(self, message: str, *, field: str, where: str = "body", **data: Any) -> None:
         super().__init__(message, field=field, **data)
@@ -28,49 +36,32 @@ class BadInput(AgentMemoryError):
         self.where = where
 
 
-class UnsupportedRequest(BadInput):
+class UnsupportedRequest(BadInput, code="refused", status=400):
     """The request is well-formed, but the server does not do it."""
 
-    code = "refused"
-    status = 400
 
-
-class NotSupported(AgentMemoryError):
+class NotSupported(AgentMemoryError, code="not_supported", status=501):
     """Another product's operation that this server does not have."""
 
-    code = "not_supported"
-    status = 501
+
+class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
+    pass
 
 
-class Unauthenticated(AgentMemoryError):
-    code = "unauthenticated"
-    status = 401
-
-
-class Forbidden(AgentMemoryError):
+class Forbidden(AgentMemoryError, code="forbidden", status=403):
     """The credentials are valid, but do not reach this data or operation."""
 
-    code = "forbidden"
-    status = 403
 
-
-class NotFound(AgentMemoryError):
+class NotFound(AgentMemoryError, code="not_found", status=404):
     """No such thing in the caller's scope."""
 
-    code = "not_found"
-    status = 404
+
+class MethodRefused(AgentMemoryError, code="method_not_allowed", status=405):
+    pass
 
 
-class MethodRefused(AgentMemoryError):
-    code = "method_not_allowed"
-    status = 405
-
-
-class Conflict(AgentMemoryError):
+class Conflict(AgentMemoryError, code="conflict", status=409):
     """The request contradicts stored data or a running request."""
-
-    code = "conflict"
-    status = 409
 
 
 class IdTaken(Conflict):
@@ -86,24 +77,15 @@ class IdTaken(Conflict):
         return IdTaken(self.ids, field=f"memories.{position}.id")
 
 
-class RequestUnderWay(Conflict):
+class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
     """The first request of an Idempotency-Key is still running."""
 
-    code = "request_under_way"
 
-    def __init__(self, message: str, *, retry_after: int, **data: Any) -> None:
-        super().__init__(message, **data)
-        self.retry_after = retry_after
-
-
-class ErasureUnderWay(Conflict):
+class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """The user, session or agent is being erased; nothing was written.
 
     `age`: seconds since the order. `is_over`: the erasure ended after this work began, which could restore erased data.
     """
-
-    code = "erasure_under_way"
-    retry_after = 1
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
         when = "ended since this request began" if is_over else "is under way"
@@ -112,96 +94,59 @@ class ErasureUnderWay(Conflict):
         self.is_over = is_over
 
 
-class VersionMismatch(AgentMemoryError):
+class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
     """`If-Match` named another version than the stored one (`data["current"]`)."""
 
-    code = "version_mismatch"
-    status = 412
 
-
-class RequestTimeout(AgentMemoryError):
+class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
     """The head or body of the request did not arrive in time; the connection is closed."""
 
-    code = "request_timeout"
-    status = 408
 
-
-class WrongHost(AgentMemoryError):
+class WrongHost(AgentMemoryError, code="misdirected", status=421):
     """The Host header names another server."""
 
-    code = "misdirected"
-    status = 421
+
+class TooLarge(AgentMemoryError, code="too_large", status=413):
+    pass
 
 
-class TooLarge(AgentMemoryError):
-    code = "too_large"
-    status = 413
+class TooMany(RetryLater, code="too_many", status=429):
+    """A limit of the tenant is reached."""
 
 
-class TooMany(AgentMemoryError):
-    """A limit of the tenant is reached; retry after `retry_after` seconds."""
-
-    code = "too_many"
-    status = 429
-
-    def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
-        super().__init__(message, **data)
-        self.retry_after = retry_after
+class Unavailable(RetryLater, code="unavailable", status=503):
+    """A needed engine is away."""
 
 
-class Unavailable(AgentMemoryError):
-    """A needed engine is away; retry after `retry_after` seconds."""
-
-    code = "unavailable"
-    status = 503
-
-    def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
-        super().__init__(message, **data)
-        self.retry_after = retry_after
+class RedisUnavailable(Unavailable, code="redis_unavailable"):
+    pass
 
 
-class RedisUnavailable(Unavailable):
-    code = "redis_unavailable"
-
-
-class StoreLost(RedisUnavailable):
+class StoreLost(RedisUnavailable, code="store_lost"):
     """Redis is empty although it held a store: reads and writes stop until an operator accepts that."""
 
-    code = "store_lost"
 
-
-class StoreChanged(RedisUnavailable):
+class StoreChanged(RedisUnavailable, code="store_changed"):
     """Redis holds another store than before: reads and writes stop until an operator accepts that."""
 
-    code = "store_changed"
 
-
-class ModelUnavailable(Unavailable):
+class ModelUnavailable(Unavailable, code="model_unavailable"):
     """The model server is unreachable, refuses the request, or exceeds its time."""
 
-    code = "model_unavailable"
 
-
-class BudgetSpent(ModelUnavailable):
+class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
     """The tenant's model tokens of the day are used up; background work waits for the next day."""
 
-    code = "model_tokens_spent"
-    status = 429
 
-
-class Overloaded(Unavailable):
+class Overloaded(Unavailable, code="overloaded"):
     """The process has too many requests under way."""
 
-    code = "overloaded"
 
-
-class UnknownWork(AgentMemoryError):
+class UnknownWork(AgentMemoryError, code="unknown_work"):
     """Background work of a newer version: left for its workers, without counting an attempt."""
 
-    code = "unknown_work"
 
-
-class ModelAnswerInvalid(AgentMemoryError):
+class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
     """The model's answer is unusable even after one repair (`data["reason"]`).
 
     `cut_off`: the answer's text before its length limit, if that is the reason. Never shown to clients.
@@ -209,17 +154,10 @@ class ModelAnswerInvalid(AgentMemoryError):
 
     cut_off: str = ""
 
-    code = "model_answer_invalid"
-    status = 502
 
-
-class ContextExceeded(ModelAnswerInvalid):
+class ContextExceeded(ModelAnswerInvalid, code="context_exceeded"):
     """The request or its answer does not fit the model's context: retry only with less."""
 
-    code = "context_exceeded"
 
-
-class StartupError(AgentMemoryError):
+class StartupError(AgentMemoryError, code="startup_error"):
     """The process cannot start; `message` is printed before exit code 1."""
-
-    code = "startup_error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, NotSupported, TooMany, Unavailable
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotSupported, RetryLater
 
 _MOST_TEXT = 400
 
@@ -26,5 +26,5 @@ def error_line(error: AgentMemoryError) -> str:
 
 def error_status(error: AgentMemoryError) -> tuple[int, dict[str, str] | None]:
     """Return the status of an answer (400 for 422) and its headers."""
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable | TooMany | ErasureUnderWay) else None
+    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, RetryLater) else None
     return (400 if error.status == 422 else error.status), headers

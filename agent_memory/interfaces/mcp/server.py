@@ -29,7 +29,14 @@ from starlette.requests import Request
 from agent_memory import __version__
 from agent_memory.features.access import audit
 from agent_memory.foundation.api.principals import writing
-from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, Conflict, ErasureUnderWay, Forbidden, TooMany, Unavailable
+from agent_memory.foundation.core.errors import (
+    AgentMemoryError,
+    BadInput,
+    Conflict,
+    Forbidden,
+    RetryLater,
+    Unavailable,
+)
 from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields, shown
@@ -212,7 +219,7 @@ def _said(error: AgentMemoryError) -> str:
         text = f"{error.field}: {text}" if error.field else text
     elif isinstance(error, Forbidden | Conflict) and "field" in error.data:
         text = f"{error.data['field']}: {text}"
-    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, (Unavailable, TooMany, ErasureUnderWay)) else text
+    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, RetryLater) else text
 
 
 def _unknown(error: UnknownFields) -> str:
