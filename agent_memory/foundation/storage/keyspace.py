@@ -153,11 +153,39 @@ def _session(root: str, sid: str) -> SessionKeys:
     )
 
 
+class _Key:
+    """A key, or the beginning of keys, without parameters."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, keys: Keys, owner: type[Keys]) -> str:
+        return keys.root + self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     prefix: str = "am"
     bucket: int = 0
     root: str = field(init=False)
+
+    journal_prefix = _Key("j:")
+    vector_prefix = _Key("v:")
+    passage_prefix = _Key("p:")
+    memory_prefix = _Key("m:")
+    session_doc_prefix = _Key("wd:")
+    usage = _Key("use")
+    usage_unfolded = _Key("use:unfolded")
+    history_prefix = _Key("h:")
+    bare = _Key("bare")
+    change_prefix = _Key("ch:")
+    erasing = _Key("erasing")
+    tokens = _Key("toks")
+    token_secret = _Key("tok-secret")
+    dead_messages = _Key("dead-messages")
+    seen = _Key("seen")
+    wake = _Key("wake")
+    config = _Key("cfg")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
@@ -173,10 +201,6 @@ class Keys:
         """Sessions of a user that wait for background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
-    @property
-    def journal_prefix(self) -> str:
-        return f"{self.root}j:"
-
     def mid(self, tenant: str, memory_id: str) -> str:
         """Return the name of a memory in keys: a digest of (tenant, id)."""
         return _mid(tenant, memory_id)
@@ -187,32 +211,8 @@ class Keys:
     def vector(self, mid: str) -> str:
         return f"{self.root}v:{mid}"
 
-    @property
-    def vector_prefix(self) -> str:
-        return f"{self.root}v:"
-
-    @property
-    def passage_prefix(self) -> str:
-        return f"{self.root}p:"
-
-    @property
-    def memory_prefix(self) -> str:
-        return f"{self.root}m:"
-
-    @property
-    def session_doc_prefix(self) -> str:
-        return f"{self.root}wd:"
-
     def order(self, sid: str) -> str:
         return _order(self.root, sid)
-
-    @property
-    def usage(self) -> str:
-        return f"{self.root}use"
-
-    @property
-    def usage_unfolded(self) -> str:
-        return f"{self.root}use:unfolded"
 
     def tombstone(self, mid: str) -> str:
         return f"{self.root}mt:{mid}"
@@ -220,14 +220,6 @@ class Keys:
     def history(self, name: str) -> str:
         """Key of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
         return f"{self.root}h:{name}"
-
-    @property
-    def history_prefix(self) -> str:
-        return f"{self.root}h:"
-
-    @property
-    def bare(self) -> str:
-        return f"{self.root}bare"
 
     def ledger(self, mid: str) -> str:
         return f"{self.root}mh:{mid}"
@@ -244,10 +236,6 @@ class Keys:
     def change(self, change_id: str) -> str:
         return f"{self.root}ch:{change_id}"
 
-    @property
-    def change_prefix(self) -> str:
-        return f"{self.root}ch:"
-
     def due(self, kind: DueKind) -> str:
         return f"{self.root}due:{kind}"
 
@@ -262,10 +250,6 @@ class Keys:
 
     def erasure(self, name: str) -> str:
         return f"{self.root}del:{name}"
-
-    @property
-    def erasing(self) -> str:
-        return f"{self.root}erasing"
 
     def forgetting(self, name: str) -> str:
         return f"{self.root}fg:{name}"
@@ -283,14 +267,6 @@ class Keys:
     def token(self, digest: str) -> str:
         return f"{self.root}tok:{digest}"
 
-    @property
-    def tokens(self) -> str:
-        return f"{self.root}toks"
-
-    @property
-    def token_secret(self) -> str:
-        return f"{self.root}tok-secret"
-
     def rate(self, tenant: str) -> str:
         return f"{self.root}rate:{digest('rate', tenant)}"
 
@@ -302,10 +278,6 @@ class Keys:
 
     def context_asked(self, where: str, model: str) -> str:
         return f"{self.root}ctx:{digest('asked', where, model)}"
-
-    @property
-    def dead_messages(self) -> str:
-        return f"{self.root}dead-messages"
 
     def order_of_work(self, name: str) -> str:
         return f"{self.root}ord:{name}"
@@ -319,10 +291,6 @@ class Keys:
     def task(self, tenant: str, task_id: str) -> str:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
 
-    @property
-    def seen(self) -> str:
-        return f"{self.root}seen"
-
     def apart(self, pair: str) -> str:
         return f"{self.root}apart:{pair}"
 
@@ -331,16 +299,8 @@ class Keys:
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
-    @property
-    def wake(self) -> str:
-        return f"{self.root}wake"
-
     def move(self, source: str) -> str:
         return f"{self.root}mv:{source}"
-
-    @property
-    def config(self) -> str:
-        return f"{self.root}cfg"
 
     def index(self, name: str) -> str:
         return f"{self.root}ix:{name}"
