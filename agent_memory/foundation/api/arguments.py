@@ -38,10 +38,7 @@ _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Read the arguments of one endpoint. `last_parameter` is the parameter at the end of its path.
-
-    Raises TypeError for a parameter without a source.
-    """
+    """Read the arguments of one endpoint. Raises TypeError for a parameter without a source."""
 
     def __init__(self, endpoint: Callable[..., Any], last_parameter: str | None, *, deletes: bool) -> None:
         self._last_parameter = last_parameter
@@ -87,10 +84,7 @@ class ArgumentReader:
         return function in self._providers.values()
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return the endpoint's arguments, the body, and the unknown fields of the request.
-
-        Raises RequestValidationError, errors of dependencies, and the errors of `read_body`.
-        """
+        """Return arguments, body and unknown fields. Raises RequestValidationError and the errors of dependencies."""
         scope = request.scope
         ignored: list[Unknown] = []
         values = self._read_inputs(scope, ignored) if self._sources else {}

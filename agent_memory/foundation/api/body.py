@@ -46,9 +46,7 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Return the body without lone surrogates if only these break the JSON. Raises RequestValidationError for ids
-        with one.
-        """
+        """Return the body if only lone surrogates break it. Raises RequestValidationError for ids with one."""
         if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
             return None
         repaired = repair_json(body)

@@ -44,10 +44,7 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the bucket of the caller's tenant.
-
-    Raises Unavailable before the store is open; with several buckets Unauthenticated, too.
-    """
+    """Return the services of the tenant's bucket. Raises Unavailable; with several buckets Unauthenticated."""
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
 
@@ -93,10 +90,7 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
-    """As `version_of`; `If-None-Match: *` returns "absent".
-
-    Raises UnsupportedRequest for another If-None-Match, or for both headers at once.
-    """
+    """As `version_of`; `If-None-Match: *` returns "absent". Raises UnsupportedRequest."""
     if if_none_match is None:
         return version_of(if_match)
     if if_none_match.strip() != "*" or if_match is not None:

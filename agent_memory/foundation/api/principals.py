@@ -83,10 +83,7 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the one namespace and user of a request; a caller limited to a single one gets it by default.
-
-    Raises Forbidden if they are out of reach.
-    """
+    """Return the request's namespace and user, by default the caller's only ones. Raises Forbidden."""
     namespace = _meant("namespace", scope.namespaces, namespace or None)
     user_id = _meant("user_id", scope.users, user_id or None)
     return namespace, user_id
@@ -135,10 +132,7 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """Return the namespace of a request about all of an agent's data, None for all namespaces.
-
-    Raises Forbidden for an agent or namespace out of reach, and for callers limited to users.
-    """
+    """Return the namespace of a request about all of an agent's data, None for all. Raises Forbidden."""
     permit_agent(scope, agent_id)
     if scope.users is not None:
         raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")

@@ -103,10 +103,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Set up logging for the process; a second call replaces the first.
-
-    Libraries log from WARNING on, from INFO if `log_level` is DEBUG.
-    """
+    """Set up logging for the process. Libraries log from WARNING on, from INFO if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

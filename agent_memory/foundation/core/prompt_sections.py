@@ -131,10 +131,7 @@ class AnnouncedSection(PromptSection, Protocol):
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Return the lines that fit into `tokens`, in order and uncut, and the tokens left.
-
-    `count` returns the tokens of a line; its line end takes one more.
-    """
+    """Return the lines that fit into `tokens`, in order and uncut, and the tokens left. A line end takes one."""
     taken: list[T] = []
     for line in lines:
         cost = count(line) + 1

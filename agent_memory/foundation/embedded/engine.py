@@ -269,10 +269,7 @@ def _remembered(file: Path) -> Engine | None:
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """Return the engine that worked last time, else the first candidate that works.
-
-    Raises StartupError, which names the problem of every candidate and what to install.
-    """
+    """Return the last working engine, else the first candidate that works. Raises StartupError."""
     file = data_dir / "engine.json"
     engine = _remembered(file)
     if engine is not None:

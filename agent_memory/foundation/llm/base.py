@@ -39,10 +39,7 @@ class EmbeddingModel(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), each row of length 1.
-
-        Raises ModelUnavailable when the server is away or after `timeout` seconds, and ModelAnswerInvalid.
-        """
+        """Return unit rows, float32 of (len(texts), dimensions). Raises ModelUnavailable, ModelAnswerInvalid."""
         ...
 
     async def close(self) -> None: ...
@@ -80,10 +77,7 @@ class Reranker(Protocol):
     def description(self) -> str: ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """Return a score for each text; more is better, on the model's own scale.
-
-        Raises ModelUnavailable after `timeout` seconds, and ModelAnswerInvalid for missing scores.
-        """
+        """Return a score for each text; more is better. Raises ModelUnavailable, ModelAnswerInvalid."""
         ...
 
     async def close(self) -> None: ...
@@ -117,10 +111,7 @@ class ChatModel(Protocol):
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Return the answer's text, stripped and not empty.
-
-        Raises ModelUnavailable, ModelAnswerInvalid, and ContextExceeded (one of the latter).
-        """
+        """Return the stripped, non-empty answer. Raises ModelUnavailable, ModelAnswerInvalid, ContextExceeded."""
         ...
 
     async def structured(

@@ -57,9 +57,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the lower-case name without its provider (`openai/`, `bedrock/us.anthropic.`); of a fine-tuned model, its
-    origin.
-    """
+    """Return the lower-case name without provider (`openai/`, `us.anthropic.`) and fine-tuning prefix."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:

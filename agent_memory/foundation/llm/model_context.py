@@ -49,9 +49,7 @@ class ModelContext:
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`where` is the server's address without secrets; `configured` is the operator's value, `assumed` the
-        fallback.
-        """
+        """`where`: the server's address; `configured`: the operator's value; `assumed`: the fallback."""
         self.where = where
         self.model = model
         self._configured = configured

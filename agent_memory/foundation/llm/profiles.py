@@ -24,10 +24,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """A monotonic map from similarity to score: `noise` -> 0.5, `match` -> 0.6; 0 and 1 stay.
-
-    Programs written for hosted products bring fixed thresholds (0.6).
-    """
+    """Map similarities to scores of hosted products: `noise` -> 0.5, `match` -> 0.6; 0 and 1 stay."""
 
     noise: float
     match: float

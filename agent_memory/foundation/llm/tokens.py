@@ -66,10 +66,7 @@ class TokenCounter:
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """Return the number of tokens; marks like `<|endoftext|>` count as plain text.
-
-        With `enough`, stop counting a long text once it has more.
-        """
+        """Return the number of tokens; stop once there are more than `enough`. Marks count as plain text."""
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:

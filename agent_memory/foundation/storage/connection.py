@@ -176,10 +176,7 @@ class PipelineReader:
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Run read-only commands in one round trip, twice if the connection was lost.
-
-    Raises RedisUnavailable, and the first error reply.
-    """
+    """Run read-only commands in one round trip, twice if the connection was lost. Raises the first error reply."""
     # redis-py's pipeline knows the spelling of commands.
     pipe = client.pipeline(transaction=False)
     build(pipe)

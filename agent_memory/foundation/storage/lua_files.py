@@ -70,10 +70,7 @@ class LuaScript:
     """Positions in `args` that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
-        """Return the command that runs it by its text (`EVAL`, `EVAL_RO`) or digest.
-
-        Arguments are `named` or attributes of `holder`. Raises TypeError for missing or unknown ones.
-        """
+        """Return the command; arguments are `named` or attributes of `holder`. Raises TypeError for wrong ones."""
         try:
             values = [named[name] if name in named else getattr(holder, name) for name in self.names]
         except AttributeError as error:

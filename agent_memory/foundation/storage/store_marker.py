@@ -94,9 +94,7 @@ async def accept_marker(client: Redis, keys: Keys) -> None:
 
 
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
-    """Read the state of the store in one round trip; `touch` also writes to the log file of that store. Raises
-    RedisUnavailable.
-    """
+    """Read the state of the store; `touch` also writes to that store's log file. Raises RedisUnavailable."""
     with redis_errors():
         row, time, listed, probe = await exchange(
             client,

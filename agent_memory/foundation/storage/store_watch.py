@@ -306,10 +306,7 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Make the content of a Redis the store; return each bucket's states before and after.
-
-    Raises StartupError and RedisUnavailable.
-    """
+    """Make the content of a Redis the store; return each bucket's states before and after. Raises StartupError."""
     states: list[tuple[StoreState, StoreState]] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:

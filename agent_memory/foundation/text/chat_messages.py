@@ -71,10 +71,7 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return the first position from `start` on that separates no call from its answers.
-
-    If there is none, return the last one before `start`.
-    """
+    """Return the first position from `start` on, else the last one before, that splits no call from its answers."""
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
     parted = _parted(messages)

@@ -94,10 +94,7 @@ def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Return why a text is suspicious ("override", "role", "leak", "hide", "order"), or None.
-
-    `of_user`: a user said it. `rules`: the result of `rules_for`.
-    """
+    """Return the first broken rule ("override", "role", "leak", "hide", "order"). `of_user`: a user said it."""
     if not rules:
         return None
     plain = _plain(text)

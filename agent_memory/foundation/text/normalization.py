@@ -62,9 +62,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return what repeats share: words, owner, type and event date, not the session. `words` is the normal text, if
-    known.
-    """
+    """Return what repeats share: words, owner, type and event date. `words` is the normal text, if known."""
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 

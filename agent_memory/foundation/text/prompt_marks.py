@@ -54,10 +54,7 @@ def escape_headings(text: str) -> str:
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Return a message's text without parts of a memory prompt; blank if there is nothing else.
-
-    Recognizes parts by their headings and memory lines by their form, also in quotations ("> ").
-    """
+    """Return a message's text without memory lines and parts of a prompt, also quoted ones ("> ")."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The answer of a search tool of ours.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:

@@ -80,10 +80,7 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return the memory's vector plus its neighbors' (`before` in time order), of length 1.
-
-    `context` (0..1) is the result of `needs_context`.
-    """
+    """Return the memory's vector plus `context` (0..1) of its neighbors' (in time order), of length 1."""
     total = own.astype(np.float32, copy=True)
     for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):
         total += context * weight * near

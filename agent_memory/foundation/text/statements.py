@@ -58,10 +58,7 @@ class StatementFilter:
 
 
 def memorable(content: str, role: str) -> str | None:
-    """Return the memory of a message's text, None for programs, tools, prompts, noise and requests to forget.
-
-    Of a request to remember, return its subject.
-    """
+    """Return the memory of a message's text, None for programs, tools, prompts, noise and requests to forget."""
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None
     own = own_words(content, role)

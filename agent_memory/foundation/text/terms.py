@@ -157,10 +157,7 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """Return the index terms in order, with repetitions, without stop words, at most 4,096.
-
-    Terms of whole chunks and foreign stems come last.
-    """
+    """Return the index terms in order (at most 4,096), whole chunks and foreign stems last, without stop words."""
     found: list[str] = []
     wholes: list[str] = []
     for some, whole in map(_terms_of_chunk, chunks(text)):
@@ -175,10 +172,7 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """Return a query's distinct index terms in order; empty for stop words and punctuation.
-
-    Keep the last `limit` terms: a long message ends with its question.
-    """
+    """Return a query's last `limit` distinct terms: a long message ends with its question."""
     return list(_query_terms(text))[-limit:]
 
 

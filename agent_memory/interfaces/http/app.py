@@ -75,10 +75,7 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """Return the application. It uses `runtime` and leaves it open; without one, its lifespan opens and closes one.
-
-    Raises StartupError at start without a runtime and `REDIS_URL`.
-    """
+    """Return the application. Without a `runtime` its lifespan opens one. Raises StartupError at start."""
     mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
     # Not include_router, which matches every path twice.
     return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)

@@ -45,10 +45,7 @@ class Stopping(Unavailable):
 
 
 def last_answer() -> bytes:
-    """Return a 503 that ends a connection.
-
-    Written before closing, since a request may be on its way: a close alone would reset it.
-    """
+    """Return a 503 that ends a connection: a close alone would reset requests on their way."""
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))
     return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, bytes(answer.body))

@@ -24,10 +24,7 @@ _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema of arguments, without references and null (read as not given).
-
-    With `common`, list only these arguments and common filter operators; others are accepted.
-    """
+    """Return the JSON schema of arguments without references and null; with `common`, only these."""
     schema = {key: value for key, value in model.model_json_schema().items() if key != "description"}
     if common:
         schema["properties"] = {name: schema["properties"][name] for name in common}

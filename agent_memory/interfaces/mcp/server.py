@@ -74,10 +74,7 @@ Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 
 
 def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
-    """Return a server whose tools run for the caller that `who` returns for each call.
-
-    `tools` defaults to the choice of `MCP_TOOLS`.
-    """
+    """Return a server whose tools (default: `MCP_TOOLS`) run for the caller that `who` returns for each call."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
     listed = listed_tools(choice) if tools is None else list_tools_of(tools)
     tools = chosen_tools(choice) if tools is None else tools

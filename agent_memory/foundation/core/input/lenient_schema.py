@@ -25,10 +25,7 @@ def lenient(schema: CoreSchema) -> CoreSchema:
 
 
 def parse_json_text(value: Any) -> Any:
-    """Return the object or list that a text holds as JSON; return anything else unchanged.
-
-    Raises PydanticCustomError for lists that are too long.
-    """
+    """Return the JSON object or list in a text, else the value. Raises PydanticCustomError for long lists."""
     if isinstance(value, str) and looks_like_json(value):
         try:
             parsed = from_json(value)

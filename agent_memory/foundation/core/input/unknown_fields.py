@@ -230,10 +230,7 @@ def narrows(field: Unknown) -> bool:
 
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Return the unknown fields that resemble a scope field which is valid elsewhere in the request.
-
-    `places` returns where a name belongs, None for nowhere.
-    """
+    """Return unknown fields that resemble a scope field; `places` returns where its name belongs, or None."""
     found: list[Unknown] = []
     for field in fields:
         if narrows(field):

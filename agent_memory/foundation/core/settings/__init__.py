@@ -82,10 +82,7 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the environment and `.env`. `overrides` are named like the variables and win unless None.
-
-    Raises StartupError that names the variable of a wrong value, or an unknown override.
-    """
+    """Read the environment and `.env`; `overrides` win unless None. Raises StartupError naming the variable."""
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in overrides.items():

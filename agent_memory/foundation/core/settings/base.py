@@ -18,9 +18,7 @@ class Group(BaseSettings):
 
 
 def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
-    """Define a setting of the operator: a row of docs/running/configuration.md. The first set variable of `names`
-    counts.
-    """
+    """Define an operator's setting, a row of docs/running/configuration.md. The first set variable counts."""
     return Field(default, validation_alias=AliasChoices(*names), description=meaning, **rules)
 
 

@@ -93,10 +93,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors as float32 views of the mapped file, which processes share; ignores a `bert.` prefix.
-
-    Raises StartupError for a broken file, a missing tensor or another shape.
-    """
+    """Return tensors as float32 views of the mapped file, which processes share. Raises StartupError."""
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
         size = int.from_bytes(bytes(data[:8]), "little")

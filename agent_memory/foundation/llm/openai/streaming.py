@@ -31,10 +31,7 @@ class Streaming(IntEnum):
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Return the completion in the form of an unstreamed one; call `alive` for each token.
-
-    Servers that ignore `stream` answer whole.
-    """
+    """Return a streamed completion as a whole one; call `alive` for each token. Servers may ignore `stream`."""
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

@@ -67,9 +67,7 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of `answer` for strict mode: all properties required, no others, no defaults. Do not
-    mutate.
-    """
+    """Return the JSON schema for strict mode: all properties required, no defaults. Do not mutate."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 

@@ -55,10 +55,7 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A mention of a date: its certain time, and all possible readings; `kind` is the pattern's.
-
-    Recurring days (the kind "each") may be any.
-    """
+    """A date's certain time and all possible readings; recurring days (kind "each") may be any."""
 
     language: str
     kind: str

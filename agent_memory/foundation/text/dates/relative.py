@@ -49,10 +49,7 @@ def _relative(text: str) -> Sequence[Mention]:
 
 
 def with_absolute_times(text: str, today: date) -> str:
-    """Replace relative times: "yesterday" becomes "on 4 March 2024".
-
-    English words are replaced; in other languages the time is added as 2024-03-04. Quotations stay unchanged.
-    """
+    """Replace "yesterday" by "on 4 March 2024"; in other languages add the date. Quotations stay."""
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
     for mention in reversed(mentions(text, today)):

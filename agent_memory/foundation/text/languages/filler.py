@@ -82,10 +82,7 @@ def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
 
 
 def is_filler(text: str) -> bool:
-    """True if a text has nothing to remember: filler words, noise, punctuation, emoji, or nothing.
-
-    Answers ("No.", "Yes.") and numbers are content.
-    """
+    """True for filler words, noise, punctuation or emoji only; answers ("No.") and numbers are content."""
     if len(text) > _MOST_CHARS:
         return False
     said = _words(text)

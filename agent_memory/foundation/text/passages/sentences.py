@@ -30,10 +30,7 @@ _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences in order, stripped; a line break ends one unless lower case follows.
-
-    A sentence of more than 1,000 characters is cut at a space.
-    """
+    """Return stripped sentences; a line break ends one unless lower case follows. Cut after 1,000 characters."""
     sentences: list[str] = []
     start = 0
     for match in _CANDIDATE.finditer(text):

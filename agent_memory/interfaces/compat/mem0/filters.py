@@ -37,10 +37,7 @@ def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Return the condition of Mem0's filters: `AND`, `OR` and `NOT` around fields; None for none.
-
-    Raises BadInput for malformed filters, NotSupported for unsupported fields and operators.
-    """
+    """Return the condition of Mem0's filters, None for none. Raises BadInput, NotSupported."""
     joined = _joined(filters, 0)
     if joined is None:
         return None

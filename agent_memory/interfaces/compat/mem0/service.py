@@ -80,10 +80,7 @@ class Mem0Service:
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, request: AddRequest) -> dict[str, Any]:
-        """Store messages: with `infer: false` each as a memory at once, else they are remembered soon.
-
-        Raises BadInput without a user, agent, run or app.
-        """
+        """Store messages: with `infer: false` at once as memories, else remember them soon. Raises BadInput."""
         scope = writing(self._scope)
         if not request.entities():
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
@@ -241,10 +238,7 @@ class Mem0Service:
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete all memories, versions and pending messages of a user, agent, run or app; return their number.
-
-        Raises BadInput if none is named.
-        """
+        """Delete everything of a user, agent, run or app; return the number of memories. Raises BadInput."""
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")

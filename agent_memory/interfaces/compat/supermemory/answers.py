@@ -103,10 +103,7 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return results of /v3/search: hits by document, the best document first.
-
-    `whole`: documents by user and id, None if contents are not requested.
-    """
+    """Return results of /v3/search, the best document first. `whole`: documents by user and id."""
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id

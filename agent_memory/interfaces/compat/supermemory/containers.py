@@ -30,10 +30,7 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Validate a container's context; the returned function stores it once documents are accepted.
-
-        Raises BadInput without a container, and Forbidden.
-        """
+        """Validate a container's context; the returned function stores it. Raises BadInput, Forbidden."""
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)

@@ -140,10 +140,7 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Add documents in order; report invalid ones without stopping.
-
-        `contexts` store each container's context, by tag, once a document of it is accepted.
-        """
+        """Add documents in order; report invalid ones. `contexts` store a container's context, by tag."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -179,10 +176,7 @@ class SupermemoryService(MemoryOperations):
     async def change(
         self, name: str, changes: DocumentChanges, user: str | None = None, keep_context: KeepContext | None = None
     ) -> dict[str, Any]:
-        """Replace a document's text, metadata, id or tags. Raises NotFound.
-
-        A moved document is written at its new place first.
-        """
+        """Replace a document's text, metadata, id or tags; a move writes the new place first. Raises NotFound."""
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
             raise NotFound("Document not found")

@@ -45,10 +45,7 @@ _ARRIVING_SHARE = 4
 
 
 class AdaptiveLimit:
-    """Requests at a time, at most `most`, by the loop's delay at each beat.
-
-    Shrinks, not below `least`, after `patience` seconds of delay.
-    """
+    """Limit of requests, up to `most`: shrinks, not below `least`, after `patience` seconds of delay."""
 
     def __init__(self, most: int, *, least: int = _LEAST, patience: float = _PATIENCE_SECONDS) -> None:
         self._most = float(most)
@@ -84,10 +81,7 @@ class AdaptiveLimit:
 
 
 class AdmissionMiddleware:
-    """At most `most` requests run at a time; a refusal is a 503 with `Retry-After`.
-
-    With `fair`, tenants share the places.
-    """
+    """Run at most `most` requests at a time, refuse others with 503. `fair`: tenants share the places."""
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app

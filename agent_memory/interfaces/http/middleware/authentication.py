@@ -37,10 +37,7 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer 401 (503 while it cannot be checked).
-
-    `gate` is called for each request, because the runtime opens later.
-    """
+    """Put the `Principal` into the scope, or answer 401 or 503. The runtime with `gate` opens later."""
 
     def __init__(
         self,
