@@ -130,6 +130,10 @@ def operations(tag: str) -> APIRouter:
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
+    """Return a pattern for `path` with and without a trailing slash, and the parameter at its end.
+
+    `{name:path}` matches line breaks and the empty string: such ids are refused by name, not by a 404.
+    """
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")
     for parameter in re.finditer(r"{(\w+)(:path)?}", trimmed):
