@@ -1,1 +1,1 @@
-"""What happens after the response: promotion, extraction, summaries and indexing. Ships with the server, never on the request path."""
+"""Background work: promotion, extraction, summaries and indexing. Never on the request path."""

@@ -1,4 +1,4 @@
-"""Items: they get their vectors in batches."""
+"""Embed items in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embeds items with one call of the embedder for each tenant; returns how many became findable by meaning.
+    """Embed items, one call per tenant; return how many became findable by meaning.
 
     Raises ModelUnavailable, ModelAnswerInvalid, BudgetSpent.
     """
@@ -28,7 +28,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Marks items as due that have no vector of the present model, as after a change of models; returns how many that were."""
+    """Mark items without a vector of the current model as due; return how many."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

@@ -1,4 +1,4 @@
-"""A worker: docket's loop for the tasks, the relay that feeds it, and an orderly end."""
+"""A worker: docket's task loop, the relay that feeds it, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from agent_memory_worker.task_handlers import Tasks
 
 log = logging.getLogger(__name__)
 
-# A message with this many deliveries that is still not acknowledged has ended as many task loops.
+# A message with so many deliveries without acknowledgment has ended as many task loops.
 _DELIVERIES = 3
 _RESTART_SECONDS = 1.0
-# docket delivers a task again this part of its redelivery timeout later than its last sign of life, at most.
+# docket redelivers a task at most this many redelivery timeouts after its last heartbeat.
 _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker.
+    """Work until `stop` is set, then finish running tasks; other workers do what the grace time cuts off.
 
-    Each bucket of the store has a task loop and a relay of its own.
+    Each bucket of the store has its own task loop and relay.
     """
     only_plain_data()
     await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
@@ -41,7 +41,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     while not stop.is_set():
         moved = runtime.bucket_redis.moved
-        # Each time: the store may be another one than before.
+        # Each time, because the store may be another one than before.
         await _prepared(runtime, settings, stop)
         try:
             with redis_errors():
@@ -53,7 +53,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Works until it is time to stop, or to go where the bucket is now. Raises RedisUnavailable and redis-py's errors."""
+    """Work until stopped, or until the bucket moves. Raises RedisUnavailable and redis-py's errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop)
@@ -62,7 +62,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
             async with _worker(docket, tasks, settings) as worker:
                 await _work(worker, relay, (stop, moved), settings.server.shutdown_grace_seconds)
         except Exception:
-            # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
+            # An unreadable message ends docket's loop in every worker. Its work is in the outbox.
             log.exception("the task loop ended; it starts again")
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
@@ -72,7 +72,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Notes what has to be done once; a Redis that is slow or away for a moment is waited for."""
+    """Prepare the store once, waiting for a slow or unavailable Redis."""
     while not stop.is_set():
         try:
             await runtime[Reindexer].reindex_for_model()
@@ -90,12 +90,12 @@ def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:
         # The default, host#pid, collides when two workers share a process.
         name=f"worker-{ULID()}",
         concurrency=options.concurrency,
-        # So that another worker begins a lease later at the latest.
+        # So that another worker starts at most a lease later.
         redelivery_timeout=timedelta(seconds=min(options.redelivery_timeout_seconds, options.lease_seconds / _REDELIVERY_LATE)),
         minimum_check_interval=timedelta(milliseconds=10),
         scheduling_resolution=timedelta(milliseconds=100),
         reconnection_delay=timedelta(seconds=1),
-        # docket's own drops the task and calls it done.
+        # docket's default drops the task and calls it done.
         fallback_task=tasks.unknown,
     )
 
@@ -121,7 +121,7 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         for waiting in ending:
             waiting.cancel()
         feeding.cancel()
-        # Cancelled, docket's loop takes no new task and waits for those that run.
+        # Cancelled, docket's loop takes no new task and waits for running ones.
         running.cancel()
         done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:

@@ -1,4 +1,4 @@
-"""Carrying out orders: each errand is done by the feature that has announced it."""
+"""Run orders; each job belongs to the feature that announced it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Does what an order asks for; an order that is no more asks for nothing. Done twice, the second time finds little to do."""
+    """Run an order; a missing order is no error, and a repeat finds little to do."""
     order = await runtime[OrderStore].load_order(name)
     if order is None:
         return

@@ -1,7 +1,4 @@
-"""Runs the periodic jobs that features announce, as often as each feature's `feature.py` says.
-
-docket runs each once per period, whichever worker it is, and again when one dies.
-"""
+"""Run the periodic jobs of features: docket runs each once per period, on any worker."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# What failed is tried again after this long, or after its period if that is shorter.
+# Retry of a failed job, or its period if shorter.
 _RETRY_SECONDS = 300.0
 
 
@@ -30,22 +27,21 @@ _JOBS = {name: job for feature in FEATURES for name, job in feature.schedule.ite
 
 
 class RecurringJob(Perpetual):
-    """A Perpetual whose first run is one period after the first worker's start, not at it."""
+    """A Perpetual that first runs one period after the first worker's start."""
 
     @property
     def initial_when(self) -> datetime:
-        """When docket runs it if it has no time yet."""
         return datetime.now(UTC) + self.every
 
 
 def periods(settings: Settings) -> dict[str, float]:
-    """The jobs that are switched on, with the seconds from one run to the next."""
+    """Return the enabled jobs with their periods in seconds."""
     minutes = {name: job.minutes(settings) for name, job in _JOBS.items()}
     return {name: value * 60 for name, value in minutes.items() if value is not None and value > 0}
 
 
 def register_jobs(runtime: Runtime, docket: Docket) -> None:
-    """Registers the jobs that are switched on; a worker sees to it that each has its next time. One that is switched off has none."""
+    """Register the enabled jobs."""
     for name, seconds in periods(runtime.settings).items():
         docket.register(_task(runtime, name, seconds))
 
@@ -59,9 +55,9 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Runs a job and returns the seconds until its next run: its period, or sooner when it failed; it is never given up for that.
+    """Run a job; return the seconds until its next run, fewer if it failed. It is never given up.
 
-    A job that its workers died of again and again is left out until its next period.
+    A job whose workers died repeatedly is skipped until its next period.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

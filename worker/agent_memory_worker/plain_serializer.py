@@ -1,7 +1,7 @@
-"""Plain data only in tasks: docket pickles what a task is called with, and a pickle can run code in whoever reads it.
+"""Restrict docket's pickles to plain data: a pickle can run code in its reader.
 
-Ours takes strings, numbers and lists of them. So a worker reads pickles that name nothing to import or to call, and refuses every other:
-whoever can write to Redis can then disturb the queue, but not run code in a worker.
+Tasks take strings, numbers and lists. Workers refuse pickles that name code, so whoever can write to Redis can disturb
+the queue, but not run code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Reads built-in values only: everything else in a pickle begins with a name to look up."""
+    """Read built-in values only; any other pickle names something to look up."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments are plain data: this message names code")
@@ -27,12 +27,12 @@ class _PlainReader(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """The value that a pickle of plain data holds. Raises UnpicklingError, ValueError, EOFError or another error of `pickle`'s."""
+    """Return the value of a pickle of plain data. Raises UnpicklingError, ValueError, EOFError and others."""
     return _PlainReader(io.BytesIO(data)).load()
 
 
 def only_plain_data() -> None:
-    """Lets docket read and write plain data only, in this process. Raises StartupError for a docket that pickles in other ways."""
+    """Restrict docket in this process. Raises StartupError if this docket pickles in other ways."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("this version of pydocket is not known: its messages could run code, so no worker starts")

@@ -1,4 +1,4 @@
-"""Procedures in the background: embedded, learned from sessions, and retired when they stop helping."""
+"""Embed procedures, learn them from sessions, and retire those that stop helping."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# So many procedures are looked at in one run of the periodic job.
+# Procedures per run.
 _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Makes a procedure findable by meaning. Raises ModelUnavailable and ModelAnswerInvalid, to be done again."""
+    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid: retry."""
     pid = order.arguments["procedure"] or ""
     job = await runtime[ProcedureStore].index_job(pid)
     if job is not None:
@@ -29,13 +29,13 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
-    """Learns from a session that was marked with its result. Raises ModelUnavailable and Conflict, to be done again."""
+    """Learn from a marked session. Raises ModelUnavailable and Conflict: retry."""
     outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")
     log.info("learned from a session: %s", outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retires what has stopped helping, and has embedded what no model has embedded yet; returns how much that was."""
+    """Retire procedures that stopped helping, and order missing vectors; return how many."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)
@@ -49,7 +49,7 @@ async def keep_up(runtime: Runtime) -> int:
 
 
 async def _retire(runtime: Runtime, tenant: str, pid: str, outcomes: str) -> bool:
-    """Takes a procedure out of searches, which can be undone; False when it changed meanwhile."""
+    """Retire a procedure; return False if it changed meanwhile."""
     scope = scope_of_work(tenant)
     stored = (await runtime[ProcedureStore].load_pids(scope, [pid]))[0]
     if stored is None or stored.procedure.state != "active":

@@ -1,4 +1,4 @@
-"""Profiles in the background: making one anew, and noting what fell back because nobody said it any more."""
+"""Rebuild profiles, and record entries that lapsed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
 
-# One script looks at so many profiles.
+# Profiles per script call.
 _AT_ONCE = 100
 
 
 async def note_lapses(runtime: Runtime) -> int:
-    """Notes the moves of what has been silent for too long; returns of how many profiles."""
+    """Record the moves of lapsed entries; return in how many profiles."""
     count = 0
     while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
         count += noted
@@ -21,7 +21,7 @@ async def note_lapses(runtime: Runtime) -> int:
 
 
 async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:
-    """Makes the profile of an order's user anew, and says of how many memories."""
+    """Rebuild the profile of an order's user; the receipt counts its memories."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = ProfileOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[ProfileFollower].rebuild(scope, owner)

@@ -1,4 +1,4 @@
-"""The relay: hands due marks of the outbox to docket, each under its own key, as many as its worker can take."""
+"""Hand due marks of the outbox to docket, as many as its worker can take."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ TASK_OF = {
     DueKind.ITEM: TaskName.INDEX_ITEMS,
     DueKind.ORDER: TaskName.CARRY_OUT,
 }
-# Of these, one task takes many marks.
+# Kinds of which one task takes many marks.
 _BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
-# What a worker cannot begin soon waits in the outbox, where an erasure or another tenant still comes before it.
+# Rounds queued ahead; more waits in the outbox, where erasures and other tenants overtake it.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
-# A round lasts at least this long, so that under load it finds several marks; alone, a mark waits for nothing.
+# A round's least duration: under load it collects several marks; alone, a mark does not wait.
 _ROUND_SECONDS = 0.02
-# A mark that is set while docket still ends the task before it is refused, and comes again so much later.
+# Delay of a mark set while docket still ends its task, which docket refuses.
 _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Runs until `stop` is set; any number of them share the work of one Redis."""
+    """Run until `stop` is set; any number of relays share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event) -> None:
         self._runtime = runtime
         self._docket = docket
         self._stop = stop
-        # In docket at most, as far as this relay put it there: what was when it last asked, and what it added since.
+        # Upper bound of queued tasks: the last count, and what this relay added.
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Hands over until it is stopped. Whatever fails, the marks stand in Redis and other relays may fare better: this one goes on."""
+        """Hand over until stopped. After any failure the marks stay in Redis, so it continues."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -67,9 +67,9 @@ class Relay:
                 await self._pause(_IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Hands over what is due of every kind; returns the seconds to wait for more."""
+        """Hand over due marks of every kind; return the seconds to wait for more."""
         worker = self._runtime.settings.worker
-        # Without credentials there is one tenant, who need leave no place to others.
+        # Without credentials there is one tenant, who gets everything.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
         if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
             self._queued = await self._runtime.queued(self._docket)
@@ -103,7 +103,7 @@ class Relay:
             with redis_errors():
                 executions = await self._docket.add_many([call for call, _, _ in calls])
         except RedisUnavailable:
-            # Due again at once, not when the lease ends. What did arrive is begun all the same, once: docket knows its key.
+            # Due again at once, before the lease ends. Tasks that did arrive run once: docket knows their keys.
             with suppress(RedisUnavailable):
                 for _, kind, claimed in calls:
                     await self._put_back(kind, claimed)
@@ -113,7 +113,7 @@ class Relay:
                 log.warning("a task of kind %s was not handed over and comes again: %s", kind, execution.schedule_exception)
                 await self._put_back(kind, claimed)
             elif execution.disposition is not Disposition.SCHEDULED:
-                # What is overdue and refused still runs, or docket delivers it again: its lease is new, that is all.
+                # An overdue refused task still runs, or docket redelivers it: only its lease is new.
                 await self._put_back(kind, [claim for claim in claimed if not claim.overdue])
 
     async def _put_back(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -121,11 +121,11 @@ class Relay:
             await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
-        """One task at a time for each mark: docket refuses the key of a task that waits or runs."""
+        """Return a mark's task; docket refuses the key of a task that waits or runs."""
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Memories that one task takes (one call of the embedder); what failed before goes alone: a bad one holds up no other."""
+        """Group marks for one embedding call; retries run alone, so that a bad one blocks no other."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

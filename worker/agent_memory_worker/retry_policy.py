@@ -1,6 +1,6 @@
-"""When work that failed is tried again, and which failures count as a try.
+"""When failed work is retried, and which failures count as a try.
 
-How many tries there are is `WORKER_MAX_ATTEMPTS`; `agent_memory/foundation/storage/lua/retry_limit.lua` gives up what has used them.
+`WORKER_MAX_ATTEMPTS` limits the tries; `foundation/storage/lua/retry_limit.lua` gives up.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ _LONGEST_RETRY_AFTER = 300
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether a failure counts as no try: a model that is away, a limit or an erasure is nobody's fault here; the work waits as long as it
-    takes.
+    """True if a failure does not count as a try: an unavailable model, a limit or an erasure.
 
-    Unusable answers have their tries.
+    Unusable answers count.
     """
     return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany | ErasureUnderWay)
 
 
 def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings) -> float:
-    """How long work waits that failed of `error`."""
+    """Return how long work that failed with `error` waits."""
     delay = backoff(attempt, settings.retry_base_seconds, settings.retry_max_seconds)
     if isinstance(error, ModelUnavailable | TooMany):
         return max(min(delay, _LONGEST_BACKOFF_OF_OUTAGES), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
@@ -32,7 +31,7 @@ def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings
 
 
 def backoff(attempt: int, base: float, most: float) -> float:
-    """Seconds until the next try: doubling from `base`, at most `most`, with equal jitter.
+    """Return seconds until the next try: doubling from `base`, at most `most`, with equal jitter.
 
     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """

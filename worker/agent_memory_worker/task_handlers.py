@@ -1,4 +1,4 @@
-"""Run the tasks of `agent_memory/foundation/core/task_kinds.py`: one method each, which begins its marks and ends them well or badly."""
+"""Run the tasks of `foundation/core/task_kinds.py`: each claims its marks and ends them, well or badly."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
 
-# A model that answers unusably this often is not asked again for this session's summary; sentences are chosen instead.
+# After so many unusable answers, a session is summarized without the model.
 _PATIENCE = 3
-# How long a task that nobody here knows waits for a worker that does.
+# Delay of an unknown task, for a worker that knows it.
 _PARKED_SECONDS = 1.0
-# Far beyond any work on one session: what hangs for ever must not keep its mark from being worked on for ever.
+# Far beyond any session's work: a task that hangs must not block its mark for ever.
 _TIMEOUT = Timeout(timedelta(hours=1))
-# What is being embedded when a worker stops has so long to end; what is left is due again.
+# Grace time for running embeddings when a worker stops.
 _CLOSE_SECONDS = 3.0
-# So many batches of long texts are embedded at a time.
+# Batches of long texts embedded at a time.
 _LONG_TEXTS = 2
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
 class Tasks:
-    """The implementations of the task contract over one runtime."""
+    """Implementations of all tasks, over one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -53,26 +53,25 @@ class Tasks:
         self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Waits so long for what is being embedded, and ends what is not done by then."""
+        """Wait for running embeddings, and cancel those not done in time."""
         if self._embedding:
             _, slow = await asyncio.wait(self._embedding, timeout=seconds)
             for task in slow:
                 task.cancel()
 
     def register(self, docket: Docket) -> None:
-        """Binds every name of the contract, and the periodic jobs; a name without an implementation fails here, at start."""
+        """Register every task and the periodic jobs; a missing implementation fails at start."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
         register_jobs(self._runtime, docket)
 
     async def erase(self, member: str, lease: int, attempt: int) -> None:
-        """Carries out an order to delete."""
         async with self._begun(DueKind.DELETION, [member]) as claims:
             for claim in claims:
                 await erase(self._runtime, claim.member)
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Promotes what a session holds and begins to embed it, then summarizes the session if it outgrew its window."""
+        """Promote a session, start embedding, then summarize it if it outgrew its window."""
         async with self._begun(DueKind.SESSION, [member]) as claims:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
@@ -80,7 +79,6 @@ class Tasks:
                 await settle_session(self._runtime, member)
 
     async def extract_facts(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Asks a model for the facts in a session's new messages."""
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:
             for claim in claims:
                 if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
@@ -88,22 +86,18 @@ class Tasks:
                 await settle_session(self._runtime, member)
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        """Makes memories findable by vector."""
         await self._embed(members)
 
     async def follow_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        """Brings what is derived of memories up to date."""
         async with self._begun(DueKind.FOLLOW, members) as claims:
             for follower in self._runtime.services.followers if claims else ():
                 await follower.follow_memories([claim.member for claim in claims])
 
     async def index_items(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        """Makes items findable by vector."""
         async with self._begun(DueKind.ITEM, members) as claims:
             await import_name(_DUE_WORK[DueKind.ITEM])(self._runtime, [claim.member for claim in claims])
 
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
-        """Does what an order asks for."""
         async with self._begun(DueKind.ORDER, [member]) as claims:
             for claim in claims:
                 await carry_out(self._runtime, claim.member)
@@ -114,11 +108,11 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Run for a task whose name only another version knows: its marks go back, for a worker of that version. No try is counted."""
+        """Put back the marks of a task that only another version knows. Counts no try."""
         log.warning("left for a newer version: the task %s", execution.function_name)
         if len(arguments) < 3:
             return  # not one of ours; if it carried a mark all the same, its lease ends
-        # The kind may be as new as the task; in keys it is only a word.
+        # The kind may be unknown, too; in keys it is only a word.
         kind = cast("DueKind", execution.key.split(":", 1)[0])
         columns = [part if isinstance(part, list) else [part] for part in arguments[:3]]
         for member, lease, attempt in zip(*columns, strict=True):
@@ -127,9 +121,9 @@ class Tasks:
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     def _embed_beside(self, members: Sequence[str]) -> None:
-        """Embeds memories while the work on their session ends: until then docket refuses it, and its next messages wait for no embedder.
+        """Embed memories in the background, so that the session's next messages wait for no embedder.
 
-        When a slow one holds up too many, the others are due by their marks a moment later.
+        If too many are running, their marks make them due a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             task = asyncio.create_task(self._embed(members))
@@ -142,7 +136,7 @@ class Tasks:
             log.warning("memories stay to be embedded: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embeds memories that are marked; each mark ends in the step that makes its memory findable."""
+        """Embed marked memories; the step that makes a memory findable ends its mark."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -150,13 +144,13 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Claims of those members that are still marked; done at the end, or due again later with the reason."""
+        """Yield claims of the members still marked; end them afterwards, or make them due again with the reason."""
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
         claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
         if len(claims) < len(members):
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
-            # An erasure that was ordered since then refuses what the work writes: it has read what is erased.
+            # An erasure ordered later refuses the work's writes, because the work may have read erased data.
             since = min((claim.lease for claim in claims), default=0) - int(worker.lease_seconds * 1000)
             with carrying_out(Work(since=since, waits=False)):
                 yield claims
@@ -165,7 +159,7 @@ class Tasks:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - see below
-            # The border of all background work: whatever it was, it is recorded with the mark and tried again, or given up by the outbox.
+            # The boundary of all background work: record any failure with the mark; the outbox retries or gives up.
             await self._failed(kind, claims, error)
 
     async def _failed(self, kind: DueKind, claims: Sequence[Claim], error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Timelines in the background: making one anew, and summaries of days, weeks and months that are over."""
+"""Rebuild timelines, and summarize finished days, weeks and months."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
 
-# One run orders work on so many timelines.
+# Timelines per run.
 _AT_ONCE = 1_000
 
 
 async def order_summaries(runtime: Runtime) -> int:
-    """Orders the summaries of timelines with periods that are over; returns of how many timelines."""
+    """Order the summaries of timelines with finished periods; return how many timelines."""
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
     await runtime[OrderStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)
 
 
 async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
-    """Makes summaries of a timeline that wait. Raises ModelUnavailable, to be done again."""
+    """Make a timeline's waiting summaries. Raises ModelUnavailable: retry."""
     await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 
 async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:
-    """Makes the timeline of an order's user anew, and says of how many memories."""
+    """Rebuild the timeline of an order's user; the receipt counts its memories."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = TimelineOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[TimelineFollower].rebuild(scope, owner)

@@ -1,4 +1,4 @@
-"""Summary views in the background: full runs that somebody follows as tasks, and refreshes of continuous views."""
+"""Run summary views as tasks, and refresh continuous ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = logging.getLogger(__name__)
 
-# Beyond that the rarest groups of a view are left out.
+# Largest groups of a view that are computed.
 _MOST_GROUPS = 10_000
-# Partitions that are computed at the same time.
+# Partitions computed at the same time.
 _AT_ONCE = 4
 
 
 async def order_refreshes(runtime: Runtime) -> int:
-    """Orders a refresh of every continuous view; returns how many."""
+    """Order a refresh of every continuous view; return how many."""
     orders: list[JobOrder] = []
     for tenant in await runtime[ViewStore].load_tenants():
         scope = scope_of_work(tenant)
@@ -41,7 +41,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 
 
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
-    """Brings the partitions of a view up to date; those that would come out the same cost no model call."""
+    """Refresh a view's partitions; unchanged ones cost no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:
@@ -49,8 +49,7 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
-    """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable and
-    ErasureUnderWay, to be done again."""
+    """Compute all partitions of a view, and report in its task. Raises RedisUnavailable, ErasureUnderWay: retry."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")
     if task is None:
@@ -74,7 +73,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Computes and stores the partitions of all groups there are, and deletes the others; False when the view was deleted meanwhile."""
+    """Compute and store all groups' partitions and delete others; return False if the view was deleted."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

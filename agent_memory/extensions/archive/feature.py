@@ -1,4 +1,4 @@
-"""The archive: long-term memory as an agent writes and searches it itself, and the search of what was said."""
+"""The archive: an agent's own use of long-term memory, and search of conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agent_memory.foundation.core.feature import Feature, Services
 
 
 def open_archive(foundation: Foundation, services: Services) -> None:
-    """Opens nothing: the archive is made of memories."""
+    """Do nothing: the archive consists of memories."""
 
 
 FEATURE = Feature(name="archive", open=open_archive, tools=("agent_memory.extensions.archive.tools:TOOLS",))

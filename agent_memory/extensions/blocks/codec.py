@@ -1,4 +1,4 @@
-"""Between the wire models of blocks and what stands in Redis: nothing else but the scripts knows the field names used here."""
+"""Convert blocks between wire models and Redis. Only this module and the scripts know the field names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from agent_memory.extensions.blocks.owners import BlockOwner
 from agent_memory.foundation.core.clock import from_micros
 from agent_memory_client.models.features.blocks import Block, BlockChange
 
-# The settings of a block, by their names on the wire.
+# Wire names of the settings, and their names in Redis.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
-# Answers name so many of those that a block is attached to, and count the rest.
+# Answers name at most so many owners that a block is attached to, and count the others.
 _SHOWN_TARGETS = 10
 _WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBlock:
-    """A block as it was read."""
-
     owner: BlockOwner
     label: str
     value: str
@@ -38,7 +36,7 @@ class StoredBlock:
     attached_to: tuple[BlockOwner, ...]
 
     def model(self, tokens: int) -> Block:
-        """As the wire has it; `tokens` are those of its text."""
+        """Return the wire model; `tokens` is the size of its text."""
         return Block.model_construct(
             None,
             **self.owner._asdict(),
@@ -59,7 +57,6 @@ class StoredBlock:
 
 
 def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock:
-    """The block of its JSON."""
     body = from_json(raw)
     return StoredBlock(
         owner=owner,
@@ -78,24 +75,21 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """The JSON of a block; `names` are those of whom it is attached to, in keys."""
+    """Return a block as JSON; `names` are the owners it is attached to, by their names in keys."""
     body: dict[str, Any] = {"val": block.value, "d": block.description, "lc": block.limit, "lt": block.limit_tokens, "ro": block.read_only}
     body |= {"v": block.version, "ca": str(block.created), "ua": str(block.updated), "tk": tokens, "base": block.base}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
 
 
 def encode_owner(owner: BlockOwner) -> str:
-    """An owner as JSON."""
     return json.dumps(list(owner), ensure_ascii=False)
 
 
 def decode_owner(raw: bytes | str) -> BlockOwner:
-    """The owner of its JSON."""
     return BlockOwner(*from_json(raw))
 
 
 def decode_change(raw: bytes | str) -> BlockChange:
-    """A change of its JSON."""
     body = from_json(raw)
     before, after = body["before"], body["after"]
     settings = {_WIRE_NAMES[short]: [before[short], after[short]] for short in sorted(before)} if before else None
@@ -115,7 +109,7 @@ def decode_change(raw: bytes | str) -> BlockChange:
 
 
 def encode_change(change: BlockChange, value: str) -> str:
-    """The JSON of a change that was exported; `value` is the text before it."""
+    """Return an exported change as JSON; `value` is the text before it."""
     short = {SETTINGS[name]: pair for name, pair in (change.settings or {}).items() if name in SETTINGS and isinstance(pair, list)}
     body: dict[str, Any] = {"v": change.version, "op": change.operation, "c": change.position, "p": len(value[: change.position].encode())}
     body |= {"old": change.removed, "new": change.inserted, "by": change.actor, "at": str(round(change.at.timestamp() * 1_000_000))}
@@ -124,7 +118,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """The text after a change. Raises ValueError when it does not fit the text before it."""
+    """Return the text after a change. Raises ValueError if the change does not fit the text."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")
@@ -132,7 +126,6 @@ def replay_change(value: str, change: BlockChange) -> str:
 
 
 def _said(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> str:
-    """What was done, in words."""
     removed, inserted = len(body["old"]), len(body["new"])
     what = {
         "append": f"appended {inserted} characters",

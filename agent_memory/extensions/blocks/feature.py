@@ -11,7 +11,6 @@ from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 
 
 def open_blocks(foundation: Foundation, services: Services) -> None:
-    """Opens memory blocks."""
     store = BlockStore(foundation.client, foundation.keys.root, fsync=foundation.fsync)
     services.add(
         store,

@@ -1,4 +1,4 @@
-"""Whose a memory block is, and who may read and change it (pure)."""
+"""Owners of memory blocks, and who may read and change their blocks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """Exactly these names: a block of a user is another one than the user's with an agent."""
+    """Exactly these names: a user's blocks differ from those of the user with an agent."""
 
     namespace: str | None = None
     user_id: str | None = None
     agent_id: str | None = None
 
     def model(self) -> wire.BlockOwner:
-        """As the wire has it."""
         return wire.BlockOwner.model_construct(**self._asdict())
 
 
 def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None, *, field: str = "agent_id") -> BlockOwner:
-    """The owner that a request names. Raises UnsupportedRequest for nobody."""
+    """Return the owner that a request names. Raises UnsupportedRequest if it names none."""
     owner = BlockOwner(namespace or None, user_id or None, agent_id or None)
     if not any(owner):
         raise UnsupportedRequest("say whose block is meant: agent_id, user_id, namespace or several of them", field=field)
@@ -32,10 +31,10 @@ def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None
 
 
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
-    """Whether a caller sees the blocks of an owner of the tenant.
+    """True if the caller may see the blocks of an owner of the tenant.
 
-    Whoever is limited to namespaces, users or agents reaches what bears one of these names. What an agent has without a user is seen by the
-    callers that are limited to users, too, if they reach the agent: its prompts show it, whoever it talks to.
+    Callers limited to namespaces, users or agents see owners with one of these names. Callers limited to users also see
+    an agent's blocks without a user, because its prompts show them to every user.
     """
     if scope.agents is not None and owner.agent_id not in scope.agents:
         return False
@@ -45,18 +44,18 @@ def may_read(scope: Scope, owner: BlockOwner) -> bool:
 
 
 def may_write(scope: Scope, owner: BlockOwner) -> bool:
-    """Whether a caller changes the blocks of an owner: who is limited to users changes nothing that others are shown."""
+    """True if the caller may change an owner's blocks; callers limited to users change only these users' blocks."""
     return scope.may_write and may_read(scope, owner) and (scope.users is None or owner.user_id in scope.users)
 
 
 def check_reader(scope: Scope, owner: BlockOwner) -> None:
-    """Raises Forbidden when the owner's blocks are out of reach."""
+    """Raise Forbidden if the caller may not see the owner's blocks."""
     if not may_read(scope, owner):
         raise Forbidden("these credentials do not reach the blocks of this owner", field=_beyond(scope, owner))
 
 
 def check_writer(scope: Scope, owner: BlockOwner) -> None:
-    """Raises Forbidden when the caller may not change the owner's blocks."""
+    """Raise Forbidden if the caller may not change the owner's blocks."""
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
     if not may_write(scope, owner):
@@ -69,39 +68,36 @@ def _beyond(scope: Scope, owner: BlockOwner) -> str:
 
 
 class BlockKeys:
-    """The keys of blocks in one bucket: see `BLOCKS.keys` in `feature.py`."""
+    """Keys of blocks in one bucket: see `feature.py`."""
 
     def __init__(self, root: str) -> None:
         self.root = root
 
     def name(self, tenant: str, owner: BlockOwner) -> str:
-        """An owner's name in keys; `blocks_shown.lua` makes it, too."""
+        """Return an owner's name in keys; `blocks_shown.lua` computes it, too."""
         return sha1(joined("blocks", tenant, *owner), usedforsecurity=False).hexdigest()
 
     def blocks(self, name: str) -> str:
-        """The blocks of an owner, by label."""
         return f"{self.root}bl:{name}"
 
     def attached(self, name: str) -> str:
-        """What is attached to an owner, by "<owner>:<label>"."""
+        """Return the key of blocks attached to an owner, by "<owner>:<label>"."""
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:
-        """The changes of a block, oldest first; `blocks_erase.lua` makes this name, too."""
+        """Return the key of a block's changes; `blocks_erase.lua` computes it, too."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """The owners of a user that have blocks, or to whom some are attached."""
+        """Return the key of a user's owners that have blocks or attached ones."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """The owners of an agent that have blocks, or to whom some are attached."""
+        """Return the key of an agent's owners that have blocks or attached ones."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"
 
     def user_owners(self, tenant: str, owner: BlockOwner) -> str | None:
-        """Where an owner is noted among those of its user; None without one."""
         return None if owner.user_id is None else self.of_user(tenant, owner.user_id)
 
     def agent_owners(self, tenant: str, owner: BlockOwner) -> str | None:
-        """Where an owner is noted among those of its agent; None without one."""
         return None if owner.agent_id is None else self.of_agent(tenant, owner.agent_id)

@@ -1,4 +1,4 @@
-"""Memory blocks in a prompt: first, each with its label, how full it is, what it is for, and its text. Equal blocks, equal texts."""
+"""Memory blocks in a prompt, first: label, size, purpose and text of each. Equal blocks give equal texts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ _COUNTS = "In the archive are {archived} memories (archival_memory_search), of c
 
 
 class BlocksSection:
-    """Shows the blocks of whom a prompt is for."""
-
     kind = SectionKind.ALWAYS
 
     def __init__(self, store: BlockStore, keys: Keys, counter: TokenCounter) -> None:
@@ -40,17 +38,17 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """The read of the blocks; nothing for a prompt that names nobody and continues no session."""
+        """Return the read of the blocks; None for a prompt without reader and session."""
         if ask.session is None and not any(ask.reader):
             return None
-        # The session knows its agent, where the request names none.
+        # The session knows its agent if the request names none.
         asks_session = ask.session is not None and ask.reader.agent_id is None
         session = self._keys.session(self._keys.sid(ask.scope.tenant, ask.session)).meta if asks_session and ask.session else None
         return BlockReads(self._store, self._counter, ask, session, self._index, _counted(ask))
 
 
 def _counted(ask: PromptAsk) -> Sequence[str]:
-    """The clauses of the reader's archive and conversations, where the request asks for their sizes."""
+    """Return filters for the reader's archive and conversations if the request asks for their sizes."""
     reader, options = ask.reader, ask.body.blocks
     if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
         return ()
@@ -65,8 +63,6 @@ def _counted(ask: PromptAsk) -> Sequence[str]:
 
 @dataclass(slots=True)
 class BlockReads:
-    """What the section reads for one prompt."""
-
     store: BlockStore
     counter: TokenCounter
     ask: PromptAsk
@@ -75,14 +71,13 @@ class BlockReads:
     counted: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One script brings all blocks; the counts are searches that return nothing else."""
+        """Queue one script for all blocks, and searches that only count."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
         for clause in self.counted:
             queue_search(pipe, self.index, name_query(clause, 0, 0))
         return 1 + len(self.counted)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
-        """One block of each label."""
         shown = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
         head = _HEAD
         if self.counted and shown:
@@ -94,14 +89,12 @@ class BlockReads:
 
 @dataclass(slots=True)
 class BlocksContent:
-    """The blocks that the prompt could show, by label."""
-
     shown: Sequence[ShownBlock]
     counter: TokenCounter
     head: str = _HEAD
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
-        """Those that fit into so many tokens whole, the most specific first; none is cut, for the agent would edit what it sees."""
+        """Return the blocks that fit whole, most specific first: an agent would edit a cut one."""
         texts = {shown.block.label: block_text(shown.block, self.counter.count) for shown in self.shown}
         # A token is at least a byte.
         if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
@@ -121,7 +114,7 @@ class BlocksContent:
 
 @dataclass(slots=True)
 class FittedBlocks:
-    """The blocks that the prompt shows, and the labels of those that it has no room for."""
+    """The blocks that the prompt shows, and the labels of those left out."""
 
     texts: Sequence[str]
     left_out: Sequence[str]
@@ -130,21 +123,18 @@ class FittedBlocks:
 
     @property
     def text(self) -> str:
-        """All of them under their heading; "" for none."""
         return "\n\n".join([self.head, *self.texts]) if self.texts else ""
 
     def count_tokens(self) -> int:
-        """How many tokens they take."""
         return self.counter.count(self.text) + PER_MESSAGE if self.texts else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One part, or none."""
         notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.left_out]
         return SectionText(parts=[self.text] if self.texts else (), notices=notices)
 
 
 def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
-    """A block as a prompt shows it; its tokens are told where it has a limit of these."""
+    """Format a block for a prompt, with its tokens if it has a token limit."""
     marks = f"{len(block.value):,} of {block.limit:,} characters"
     marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
     lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]

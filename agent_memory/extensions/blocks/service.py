@@ -1,4 +1,4 @@
-"""Memory blocks: reading, changing, attaching, and what a prompt shows of them."""
+"""Read, change and attach memory blocks."""
 
 from __future__ import annotations
 
@@ -24,49 +24,51 @@ from agent_memory_client.models.features.blocks import (
     PutBlockRequest,
 )
 
-# How often a change whose tokens must be counted starts again because of others.
+# Retries of a change whose tokens must be counted, under concurrent changes.
 _TRIES = 20
 
 
 class BlockService:
-    """Blocks of one bucket. Every method raises Forbidden for what is out of the caller's reach."""
+    """Blocks of one bucket. Every method raises Forbidden outside the caller's reach."""
 
     def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
         self._store = store
         self._counter = counter
 
     async def get(self, scope: Scope, owner: BlockOwner, label: str) -> Block:
-        """A block. Raises NotFound."""
+        """Return a block. Raises NotFound."""
         block = await self._store.load(scope, owner, label)
         if block is None:
             raise refusal_messages.no_block(label)
         return await self._model(block)
 
     async def list_blocks(self, scope: Scope, owner: BlockOwner) -> BlockListResponse:
-        """The blocks of exactly this owner."""
         return BlockListResponse(blocks=[await self._model(block) for block in await self._store.load_all(scope, owner)])
 
     async def list_shown(self, scope: Scope, reader: Reader) -> BlockListResponse:
-        """The blocks that a prompt of these names shows."""
+        """Return the blocks that a prompt of these names shows."""
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         return BlockListResponse(blocks=[await self._model(shown.block) for shown in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
-        """Makes a block, or changes what is given of one. Raises VersionMismatch, BlockFull, Conflict."""
+        """Create a block, or change the given fields. Raises VersionMismatch, BlockFull, Conflict."""
         settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
         tokens = await self._count(body.value)
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
 
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
-        """Edits the text. Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict for a text to replace
-        that does not stand there once.
+        """Edit the text.
+
+        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if the block does not
+        contain the text to replace once.
         """
         tokens = await self._count(body.content)
         write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
         return await self._write(scope, owner, label, write)
 
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
-        """Edits the block of this label that a prompt of these names shows. Raises as `edit`; NotFound names the labels that there are."""
+        """Edit the block of this label that a prompt of these names shows. Raises as `edit`; NotFound lists the
+        labels."""
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         owner = next((shown.block.owner for shown in chosen if shown.block.label == label), None)
@@ -76,20 +78,21 @@ class BlockService:
         return await self.edit(scope, owner, label, body)
 
     async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
-        """Undoes the change that made a version, or the newest. Raises NotFound, VersionMismatch, BlockFull, and Conflict when what the
-        change made has changed since.
+        """Undo the change that made a version, or the newest.
+
+        Raises NotFound, VersionMismatch, BlockFull, and Conflict if a later change touched it.
         """
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Deletes a block with its history; one that is not there is no error. Raises VersionMismatch."""
+        """Delete a block with its history; a missing block is no error. Raises VersionMismatch."""
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
         return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
-        """Shows a block in the prompts of another owner, or no longer. Raises NotFound, and Conflict for too many."""
+        """Show a block in another owner's prompts, or stop that. Raises NotFound, and Conflict for too many."""
         if owner == target:
             raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
@@ -102,7 +105,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """The changes of a block. Raises NotFound."""
+        """Return the changes of a block. Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise refusal_messages.no_block(label)

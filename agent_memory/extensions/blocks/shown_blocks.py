@@ -1,4 +1,4 @@
-"""Which of several blocks with one label a prompt shows (pure)."""
+"""Choose which of several blocks with one label a prompt shows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from agent_memory.extensions.blocks.store import ShownBlock
 
 
 def choose_blocks(shown: Iterable[ShownBlock]) -> list[ShownBlock]:
-    """Of all that a prompt may show, one of each label, by label: the most specific, and its owner's before one that is attached.
+    """Return one block per label, by label: the most specific, and an owned one before an attached one.
 
-    More names are more specific; of as many the agent's counts before the user's, and that before the namespace's.
+    More names are more specific; of equally many, the agent's win over the user's over the namespace's.
     """
     chosen: dict[str, ShownBlock] = {}
     for candidate in sorted(shown, key=_specificity):

@@ -1,7 +1,4 @@
-"""Memory blocks in Redis: one hash an owner, a list of changes a block. Each change is one script.
-
-`lua/block_change.lua` decides whether a change is made, `lua/full_block.lua` when a block is full.
-"""
+"""Memory blocks in Redis: one hash per owner, one list of changes per block; each change is one script."""
 
 from __future__ import annotations
 
@@ -30,19 +27,19 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
-"""Of one owner; as many can be attached to it."""
+"""Per owner; as many can be attached to it."""
 MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
-"""How many owners one block can be attached to, and how long their names may be: 1,000 cost 70 ms of Redis a call."""
+"""Owners that one block can be attached to, and their names' size: 1,000 cost 70 ms of Redis per call."""
 MAX_CHANGES = 500
-"""Of one block, that are kept."""
+"""Kept per block."""
 _SHOWN = load("blocks/blocks_shown")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A change that is asked for: see `block_change.lua`. `tokens` are those of `content`, `settings` have the names of Redis.
+    """A requested change: see `block_change.lua`. `settings` have the names of Redis.
 
-    `counted` are the tokens of the whole text after this change of a version.
+    `tokens` are those of `content`, `counted` those of the whole text after this change of a version.
     """
 
     operation: str
@@ -58,7 +55,7 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """What came of a change: `state` and, as far as the script says so, the block, the change and what was counted."""
+    """The result of a change; what `state` does not need is empty."""
 
     state: str
     block: StoredBlock | None = None
@@ -70,7 +67,7 @@ class BlockReply:
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """A block that a prompt may show: to whom of its names it belongs or is attached (a sum of namespace 1, user 2 and agent 4)."""
+    """A block that a prompt may show. `names` is the sum of those it belongs to: namespace 1, user 2, agent 4."""
 
     names: int
     attached: bool
@@ -78,7 +75,7 @@ class ShownBlock:
 
 
 class BlockStore:
-    """All reads and writes of blocks. Every method raises Forbidden for what is out of the caller's reach, and RedisUnavailable."""
+    """Reads and writes of blocks. Every method raises RedisUnavailable, and Forbidden outside the caller's reach."""
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
         self._client = client
@@ -91,21 +88,18 @@ class BlockStore:
         self._restore = Script(client, "blocks/block_restore", fsync=fsync)
 
     async def load(self, scope: Scope, owner: BlockOwner, label: str) -> StoredBlock | None:
-        """A block, or None."""
         check_reader(scope, owner)
         key = self._keys.blocks(self._keys.name(scope.tenant, owner))
         raw = (await read(self._client, lambda pipe: pipe.hget(key, label)))[0]
         return None if raw is None else decode_block(owner, label, raw)
 
     async def load_all(self, scope: Scope, owner: BlockOwner) -> list[StoredBlock]:
-        """The blocks of an owner, by label."""
         check_reader(scope, owner)
         key = self._keys.blocks(self._keys.name(scope.tenant, owner))
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return sorted((decode_block(owner, label.decode(), raw) for label, raw in stored.items()), key=lambda block: block.label)
 
     async def load_changes(self, scope: Scope, owner: BlockOwner, label: str) -> tuple[StoredBlock | None, list[BlockChange]]:
-        """A block with its changes, oldest first."""
         check_reader(scope, owner)
         name = self._keys.name(scope.tenant, owner)
 
@@ -117,7 +111,6 @@ class BlockStore:
         return None if raw is None else decode_block(owner, label, raw), [decode_change(entry) for entry in changes]
 
     async def change(self, scope: Scope, owner: BlockOwner, label: str, write: BlockWrite) -> BlockReply:
-        """Changes a block in one step."""
         check_writer(scope, owner)
         name = self._keys.name(scope.tenant, owner)
         state, *rest = await self._change(
@@ -144,7 +137,7 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> BlockReply:
-        """Deletes a block with its changes, wherever it is attached."""
+        """Delete a block with its changes and attachments."""
         check_writer(scope, owner)
         name = self._keys.name(scope.tenant, owner)
         state, *rest = await self._delete(
@@ -164,7 +157,7 @@ class BlockStore:
         return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
-        """Shows a block in the prompts of another owner, or no longer. The caller must be allowed to change the blocks of both."""
+        """Show a block in another owner's prompts, or stop that. The caller must be allowed to change both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
         name, target_name = self._keys.name(scope.tenant, owner), self._keys.name(scope.tenant, target)
@@ -189,7 +182,7 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
-        """Puts the read of all that a prompt may show on its pipeline; `session` is the key of its session, which may name the agent."""
+        """Queue the read of all blocks that a prompt may show; the `session` (a key) may name the agent."""
         asked = _SHOWN.read_only(
             any=f"{self._keys.root}bl",
             session=session,
@@ -202,7 +195,7 @@ class BlockStore:
         pipe.execute_command(*asked)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """What `queue_shown` brought, without what is out of the caller's reach."""
+        """Parse the reply to `queue_shown`, without blocks outside the caller's reach."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown: list[ShownBlock] = []
@@ -214,16 +207,15 @@ class BlockStore:
         return shown
 
     async def load_shown(self, scope: Scope, reader: Reader) -> list[ShownBlock]:
-        """All that a prompt of these names may show."""
         reply = (await read(self._client, lambda pipe: self.queue_shown(pipe, scope, reader, None)))[0]
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
-        """The owners of a user that have blocks, in one namespace or (None) in all of them, as far as the caller reaches them."""
+        """Return a user's owners with blocks, in one namespace or (None) all, within the caller's reach."""
         return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
 
     async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
-        """The owners of an agent that have blocks, as `owners_of_user`: the agent alone, and with each user."""
+        """Return an agent's owners with blocks: the agent alone, and with each user."""
         return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
 
     async def _noted_owners(self, scope: Scope, key: str, namespace: str | None) -> list[BlockOwner]:
@@ -232,7 +224,7 @@ class BlockStore:
         return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Deletes all of an owner; returns how many blocks there were."""
+        """Delete everything of an owner; return the number of blocks."""
         name = self._keys.name(scope.tenant, owner)
         erased = await self._erase(
             blocks=self._keys.blocks(name),
@@ -246,7 +238,7 @@ class BlockStore:
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, gone: Sequence[StoredBlock]) -> None:
-        """Notes no longer whom blocks that are gone were attached to, where nothing else is. What a crash leaves is a note of nothing."""
+        """Forget owners to which only deleted blocks were attached. A crash leaves a harmless entry."""
         for target in dict.fromkeys(target for block in gone for target in block.attached_to):
             name = self._keys.name(scope.tenant, target)
             await self._unnote(
@@ -258,7 +250,7 @@ class BlockStore:
             )
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
-        """Brings an exported block back with its changes, unless there is one: "new", "many" or "here"."""
+        """Store an exported block with its changes unless its label exists: "new", "many" or "here"."""
         check_writer(scope, block.owner)
         name = self._keys.name(scope.tenant, block.owner)
         entries: list[str] = []

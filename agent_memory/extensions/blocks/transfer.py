@@ -1,4 +1,4 @@
-"""A user's memory blocks, as they leave with the user and come back, and as they are erased."""
+"""Export, import and erase memory blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block of a user or of an agent; `base` and `changes` make its text."""
+    """A block in an export; `base` and `changes` make its text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -45,7 +45,7 @@ class _BlockLine(BaseModel):
 
 
 class BlockTransfer:
-    """Exports, restores and erases what a user or an agent has, alone, together or in a namespace."""
+    """Export, restore and erase the blocks of a user or an agent."""
 
     kinds = ("block",)
 
@@ -54,13 +54,12 @@ class BlockTransfer:
         self._counter = counter
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """One line a block, with its history; of the owners that it is attached to, it names those of no other user."""
+        """Yield one line per block with its history; attachments to other users are left out."""
         for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
             async for line in self._lines(scope, whose):
                 yield line
 
     async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """The same for an agent: its own blocks, and those that it has with each user."""
         for whose in await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace):
             async for line in self._lines(scope, whose):
                 yield line
@@ -84,7 +83,7 @@ class BlockTransfer:
             }
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Stores the block with its history, unless there is one of its label. Raises BadInput, Forbidden."""
+        """Store a block with its history unless its label exists. Raises BadInput, Forbidden."""
         permit_writing(scope)
         read = validated(_BlockLine, line)
         namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
@@ -98,7 +97,7 @@ class BlockTransfer:
             return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
         for shown_to in read.attached_to:
             where = target.namespace(shown_to.namespace) if shown_to.namespace else None
-            # The other agents that a block is shown to are themselves, whoever the copy belongs to.
+            # Other agents keep their ids, whoever owns the copy.
             agent = target.agent(shown_to.agent_id) if shown_to.agent_id == read.agent_id else shown_to.agent_id
             whom = BlockOwner(where, target.user(shown_to.user_id) if shown_to.user_id else None, agent)
             if any(whom) and whom != owner:
@@ -109,11 +108,10 @@ class BlockTransfer:
         return "new"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes the user's blocks, and what is attached to the user."""
+        """Delete the user's blocks and attachments."""
         return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Deletes the agent's blocks, those with a user too, and what is attached to the agent."""
         return await self._erase(scope, await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace))
 
     async def _erase(self, scope: Scope, owners: Sequence[BlockOwner]) -> Counter[str]:
@@ -121,7 +119,7 @@ class BlockTransfer:
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """The block of a line. Raises BadInput when it is none that could be stored, or when its changes do not make it."""
+    """Return the block of a line. Raises BadInput if it cannot be stored, or its changes do not make it."""
     given, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1
@@ -153,7 +151,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raises BadInput for settings that no PUT could have changed: an undo would set them."""
+    """Raise BadInput for settings that no PUT accepts: an undo would set them."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

@@ -1,4 +1,4 @@
-"""How much a batch of operations on items looks at: counted where items and paths are read, bounded by who runs the batch."""
+"""Count the items and paths that a batch reads, so that the service can bound it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ItemsRead:
-    """Items and paths that were read so far."""
-
     count: int = 0
 
 
@@ -20,7 +18,7 @@ _METER: ContextVar[ItemsRead | None] = ContextVar("agent_memory.items_read", def
 
 @contextmanager
 def counting_reads() -> Generator[ItemsRead]:
-    """Counts what is read within."""
+    """Count all reads within the block."""
     read = ItemsRead()
     token = _METER.set(read)
     try:
@@ -30,6 +28,5 @@ def counting_reads() -> Generator[ItemsRead]:
 
 
 def note_read(count: int) -> None:
-    """Notes items or paths that were read."""
     if (meter := _METER.get()) is not None:
         meter.count += count

@@ -1,4 +1,4 @@
-"""Items: JSON values by namespace path and key, exact at once, and found by filters, meaning and words."""
+"""Items: JSON values by namespace path and key, searched by filters, meaning and words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _SWEEP_MINUTES = 10.0
 
 
 def open_items(foundation: Foundation, services: Services) -> None:
-    """Opens items."""
     store = ItemStore(foundation.client, foundation.keys, foundation.spec)
     search = ItemSearch(store, foundation.settings, foundation.keys, foundation.spec, foundation.reader, services[TenantModels])
     services.add(store, search, ItemService(store, search), ItemTransfer(store))

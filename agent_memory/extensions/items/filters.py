@@ -1,4 +1,4 @@
-"""Filters on the fields of values, and conditions on namespace paths, as `langgraph.store.base` defines them."""
+"""Filters on fields of values, and conditions on namespace paths, as in `langgraph.store.base`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
-    """Raises BadInput for an operator that there is not, and for operators and fields side by side."""
+    """Raise BadInput for unknown operators, and for operators next to nested fields."""
     for name, wanted in conditions.items():
         if not isinstance(wanted, dict):
             continue
@@ -35,7 +35,7 @@ def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
 
 
 def matches_filter(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    """Whether a value has all that a filter asks of its fields. A field that is not there is null."""
+    """True if a value matches a filter; a missing field is null."""
     return all(_matches(value.get(name), wanted) for name, wanted in conditions.items())
 
 
@@ -70,7 +70,7 @@ def _is_number(value: Any) -> bool:
 
 
 def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
-    """The paths that meet every condition, cut off after `max_depth` labels, each once, sorted."""
+    """Return the paths that match every condition, cut to `max_depth` labels, sorted and unique."""
     selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
     return sorted(selected)
 

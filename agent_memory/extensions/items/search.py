@@ -1,4 +1,4 @@
-"""Searching items with a query: by meaning, by words, and among those that have no vector yet, so that nothing that was put is missed."""
+"""Search items by meaning and words; items without a vector are searched, too."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ log = logging.getLogger(__name__)
 
 _LEAST_CANDIDATES = 100
 _MOST_PENDING = 1_000
-# Of those that have no vector yet so many get one for the search alone: their worker is on its way.
+# Embed at most so many new items for a search: their worker is on its way.
 _MOST_NEW = 16
 
 Vector = NDArray[np.float32]
 
 
 class ItemSearch:
-    """Ranks items."""
-
     def __init__(
         self, store: ItemStore, settings: Settings, keys: Keys, spec: VectorSpec, reader: SearchReader, models: TenantModels
     ) -> None:
@@ -53,16 +51,16 @@ class ItemSearch:
         self._spec = spec
         self._reader = reader
         self._models = models
-        # A query whose vector comes later goes by words alone.
+        # A query whose vector takes longer is searched by words alone.
         self._timeout = settings.models.query_embedding_timeout_seconds
-        # An embedded item has the model of its vector here, one that is not to be embedded "x".
+        # `em` is the model of an item's vector, or "x" if it is not to be embedded.
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
     async def rank(self, scope: Scope, owner: ItemOwner, wanted: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
-        """The items from `offset` on, those that fit best first; what is not indexed comes behind them, without a score.
+        """Return items from `offset` on, best first; items that are not indexed follow without a score.
 
-        A score is the cosine similarity of the meanings, raised towards 1 by half of the part of the query's words that the item has;
-        that part alone for what has no vector. As much of a query as of any other (MAX_QUERY_BYTES) is read. Raises Forbidden.
+        The score is the cosine similarity, raised towards 1 by half of the share of query words in the item; without a
+        vector it is that share. Reads at most MAX_QUERY_BYTES of a query. Raises Forbidden.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -88,12 +86,11 @@ class ItemSearch:
         return [*scored, *unindexed][wanted.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """The names of items, whoever's, that have no vector of the present model."""
+        """Return names of items without a vector of the current model, of any owner."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
     async def _vectors(self, scope: Scope, texts: Sequence[str], role: TextRole) -> list[Vector]:
-        """The vectors of texts; none when no model answers."""
         try:
             return list(await self._models.embedder(scope.tenant).embed(texts, role=role, timeout=self._timeout))
         except (ModelUnavailable, ModelAnswerInvalid, BudgetSpent) as error:
@@ -101,7 +98,7 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Items with the vectors of a few that no worker has embedded yet: a program searches for what it has just put."""
+        """Embed a few items that no worker has embedded yet: programs search for what they just put."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []
@@ -111,7 +108,6 @@ class ItemSearch:
     async def _matching(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], conditions: Mapping[str, Any]
     ) -> AsyncGenerator[StoredItem]:
-        """All that a filter selects."""
         async for item in self._store.scan_items(scope, owner, prefix, vectors=True):
             if matches_filter(item.item.value, conditions):
                 yield item
@@ -119,7 +115,6 @@ class ItemSearch:
     async def _candidates(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], vector: Vector | None, terms: Sequence[str], limit: int
     ) -> AsyncGenerator[StoredItem]:
-        """What is nearest, what has most of the words, and what has no vector yet."""
         under = str(Tag("px") == path_tag(owner_digest(scope, owner), prefix))
 
         def build(pipe: Any) -> None:
@@ -153,7 +148,6 @@ class ItemSearch:
     async def _rest(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], known: Collection[str], limit: int
     ) -> list[tuple[StoredItem, float | None]]:
-        """Those that no list brought, by path and key."""
         rest: list[tuple[StoredItem, float | None]] = []
         async for item in self._store.scan_items(scope, owner, prefix):
             if len(rest) == limit:
@@ -171,5 +165,4 @@ def _score(item: StoredItem, vector: Vector | None, terms: Sequence[str]) -> flo
 
 
 def shown(item: StoredItem, score: float | None) -> ScoredItem:
-    """An item as a search answers it."""
     return ScoredItem.model_construct(**dict(item.item), score=score)

@@ -16,16 +16,14 @@ from agent_memory.foundation.storage.search.indexes import (
 
 
 def item_index_name(keys: Keys, spec: VectorSpec) -> str:
-    """The name of the index."""
     return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
 
 
 def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Items: the digests of each beginning of their path, which model made their vector, and our own terms."""
+    """Return the schema: digests of the path's beginnings, the vector's model, and index terms."""
     fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
     return index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """The indexes of the feature, by what they hold."""
     return {"items": item_schema(keys, spec)}

@@ -1,4 +1,4 @@
-"""What callers do with items: put, get, delete, search, list paths, one by one or in a batch."""
+"""Put, get, delete, search and list items, one by one or in a batch."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ from agent_memory_client.models import (
 )
 
 MOST_READ = 100_000
-"""Items and paths that a batch looks through, in about a second."""
-# What it costs to compare a path with a condition, as characters of text.
+"""Items and paths that a batch may look through: about a second."""
+# Cost of comparing a path with a condition, in characters of text.
 _PATH_CHARS = 4
 
 
 class ItemService:
-    """Items of one owner at a time: the namespace and the user that a request names, or that its credentials are limited to."""
+    """Items of one owner: the namespace and user of the request or its credentials."""
 
     def __init__(self, store: ItemStore, search: ItemSearch) -> None:
         self._store = store
         self._search = search
 
     async def get_item(self, scope: Scope, owner: ItemOwner, wanted: GetItem) -> Item | None:
-        """An item, or None."""
         stored = await self._store.load_item(scope, owner, wanted.path, wanted.key)
         if stored is None:
             return None
@@ -47,7 +46,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, wanted: SearchItems) -> list[ScoredItem]:
-        """The items under a path that a filter selects, in the order of a query if there is one. Raises BadInput."""
+        """Return the items below a path that match a filter, ranked by a query if given. Raises BadInput."""
         check_filter(wanted.filter or {})
         query = (wanted.query or "").strip()
         if wanted.limit == 0:
@@ -72,21 +71,21 @@ class ItemService:
         return matches[wanted.offset :]
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, wanted: ListItemPaths) -> list[list[str]]:
-        """The paths that hold items and meet the conditions, sorted."""
+        """Return the paths with items that match the conditions, sorted."""
         stored = await self._store.list_paths(scope, owner)
         work = len(stored) * (1 + len(wanted.match_conditions)) * _PATH_CHARS
         paths = await aside(lambda: select_paths(stored, wanted.match_conditions, wanted.max_depth), work)
         return [list(path) for path in paths[wanted.offset : wanted.offset + wanted.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Puts and deletes, all or none. Raises Forbidden."""
+        """Put and delete items, all or none. Raises Forbidden."""
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
-        """The answers to a batch: reads see what was there before it, its writes are made together at the end, the last of a key counts.
+        """Run a batch: reads see the state before it; writes are applied together at the end, the last of a key wins.
 
-        Raises BadInput, and Forbidden for writes of a caller who may only read. Once a batch has looked through MOST_READ items and
-        paths, its further searches and listings are refused, and all of it with them: each looks through all that stands under its path.
+        Raises Forbidden for writes of a read-only caller, and BadInput for searches after the batch has read MOST_READ
+        items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -113,5 +112,5 @@ class ItemService:
 
 
 def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
-    """Whose items a request means. Raises Forbidden for what is out of reach."""
+    """Return the owner that a request means. Raises Forbidden."""
     return ItemOwner(*place_of(scope, namespace, user_id))

@@ -1,6 +1,6 @@
-"""Items in Redis: a hash for each, and for each owner a sorted set of them by path and key, so that every read sees every write.
+"""Items in Redis: one hash each, and one sorted set per owner, so that every read sees every write.
 
-An owner is a namespace and a user of a tenant, either of them or both absent; nothing of one owner is ever read with another's.
+An owner is a namespace and a user of a tenant, either or both absent; owners are never mixed.
 """
 
 from __future__ import annotations
@@ -31,21 +31,19 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
-# What an item costs beside its value, as characters of text.
+# Cost of an item beside its value, in characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
 
 
 class ItemOwner(NamedTuple):
-    """Whose items are meant, within a tenant."""
-
     namespace: str | None
     user_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """An item as it is stored. `entry` is its place among its owner's, `vector` is None until it is embedded (or was not asked for)."""
+    """A stored item. `entry` is its place among its owner's items; `vector` is None if missing or not requested."""
 
     entry: str
     item: Item
@@ -61,7 +59,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an item was first put, and last, and when it ends if it has a time to live."""
+    """When an item was first and last put, and when it expires."""
 
     created: datetime
     updated: datetime
@@ -69,7 +67,7 @@ class ItemTimes(NamedTuple):
 
 
 class EmbedJob(NamedTuple):
-    """An item that waits for its vector; `fence` names the value that was read."""
+    """An item that waits for its vector; `fence` identifies the value that was read."""
 
     iid: str
     tenant: str
@@ -78,14 +76,14 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """The name of an owner in keys. Raises Forbidden for one out of reach."""
+    """Return an owner's name in keys. Raises Forbidden."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise Forbidden("these credentials do not reach the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """The index tag of all that stands under a path of an owner."""
+    """Return the index tag of all items below a path."""
     return digest("path", owner, *labels)
 
 
@@ -98,14 +96,12 @@ def _millis(moment: datetime) -> str:
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
-    """Between which entries those under a path stand: behind it comes "!" or ".", and "/" is the next character after these."""
+    """Return the bounds of entries below a path: "!" or "." follows it, and "/" is the next character."""
     start = ".".join(map(tag, prefix))
     return (f"[{start}!", f"({start}/") if prefix else ("-", "+")
 
 
 class ItemStore:
-    """All reads and writes of items."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
@@ -121,11 +117,10 @@ class ItemStore:
     async def write_items(
         self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
     ) -> None:
-        """Puts and deletes, all or none; of several changes of a key the last counts. `times`: those of what an import brings. Raises
-        Forbidden."""
+        """Put and delete items, all or none; the last change of a key wins. Imports set `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
-        # How long the texts of values are is known when they have been written out.
+        # Texts have unknown lengths until they are encoded.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
         await self._write(
@@ -147,12 +142,12 @@ class ItemStore:
         )
 
     async def load_item(self, scope: Scope, owner: ItemOwner, path: Sequence[str], key: str) -> StoredItem | None:
-        """An item, or None. Raises Forbidden."""
+        """Return an item or None. Raises Forbidden."""
         entry = _entry(owner_digest(scope, owner), path, key)
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Items by their names, None for what is gone or another owner's. Raises Forbidden."""
+        """Return items by name, None for missing ones and other owners' items. Raises Forbidden."""
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
 
@@ -170,13 +165,13 @@ class ItemStore:
     async def list_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int, *, vectors: bool = False
     ) -> list[StoredItem]:
-        """A page of what stands under a path, by path and key. Raises Forbidden."""
+        """Return a page of the items below a path, by path and key. Raises Forbidden."""
         return await self._page(scope, owner, *_range(prefix), offset, limit, vectors=vectors)
 
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """All that stands under a path, by path and key, page by page. Raises Forbidden."""
+        """Yield all items below a path, by path and key, page by page. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -184,7 +179,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """When an item ends unless it is read or put again; None for one without a time to live. Raises Forbidden."""
+        """Return when an item expires unless it is read or put again; None without a time to live. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         key = self._item_keys.expiries(owner_digest(scope, owner))
@@ -192,7 +187,7 @@ class ItemStore:
         return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
 
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
-        """Every path that holds items. Raises Forbidden."""
+        """Return every path with items. Raises Forbidden."""
         name = owner_digest(scope, owner)
         reply = await self._paths(
             items=self._item_keys.entries(name),
@@ -206,20 +201,19 @@ class ItemStore:
         return await aside(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
-        """Lets items with a time to live begin it anew. Raises Forbidden."""
+        """Renew the time to live of items. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             expiries = self._item_keys.expiries(owner_digest(scope, owner))
             await self._refresh(expiries=expiries, root=self._keys.root, members=entries)
 
     async def load_owners(self, scope: Scope) -> list[ItemOwner]:
-        """The owners of items within reach."""
         key = self._item_keys.owners(scope.tenant)
         owners = [ItemOwner(*json.loads(raw)) for raw in (await read(self._client, lambda pipe: pipe.hvals(key)))[0]]
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Deletes all items of an owner; returns how many those were. Raises Forbidden."""
+        """Delete all items of an owner; return how many. Raises Forbidden."""
         name = owner_digest(scope, owner)
         count = 0
         while gone := int(
@@ -236,7 +230,7 @@ class ItemStore:
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
-        """What of these is to be embedded."""
+        """Return which of these items are to be embedded."""
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -249,7 +243,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
-        """Stores the vectors of what is still the same; returns how many those were."""
+        """Store the vectors of unchanged items; return how many."""
         model = self._spec.digest
         replies = await self._embed.each(
             [
@@ -271,12 +265,10 @@ class ItemStore:
         return stored
 
     async def mark_unembedded(self, iids: Sequence[str]) -> None:
-        """Marks items as due to be embedded."""
         with redis_errors():
             await self._client.zadd(self._keys.due(DueKind.ITEM), dict.fromkeys(iids, 0.0), nx=True)
 
     def blob(self, vector: NDArray[np.float32]) -> bytes:
-        """A vector as the index has it."""
         return vector.astype(self._spec.numpy_type).tobytes()
 
     async def _page(

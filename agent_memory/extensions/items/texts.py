@@ -1,4 +1,4 @@
-"""The text of a value: what is embedded and searched for words."""
+"""The text of a value, for vectors and words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _MAX_TERMS = 1_500
 
 
 def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
-    """The text of the fields that `index` names, a line for each; of all fields without an index; "" when it is `False`.
+    """Return the text of the fields that `index` names, one per line; None means all fields, False none ("").
 
-    Field paths are those of `langgraph.store.base`: `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the whole value.
+    Field paths are those of `langgraph.store.base`: `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the
+    whole value.
     """
     if index is False:
         return ""
@@ -32,12 +33,11 @@ def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> s
 
 
 def item_terms(text: str) -> str:
-    """The index terms of a text, each once."""
+    """Return the index terms of a text, each once."""
     return " ".join(list(dict.fromkeys(terms(text)))[:_MAX_TERMS])
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Every string and number in a value, in its order."""
     if isinstance(value, dict):
         for inner in cast("dict[str, Any]", value).values():
             yield from _leaves(inner)
@@ -57,7 +57,6 @@ def _at(value: Any, tokens: Sequence[str], position: int) -> Iterator[str]:
 
 
 def _steps(value: Any, token: str) -> Iterator[Any]:
-    """What one token of a path leads to."""
     items = cast("list[Any]", value) if isinstance(value, list) else None
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else None
     if token.startswith("["):
@@ -84,7 +83,7 @@ def _shown(value: Any) -> Iterator[str]:
 
 
 def _tokens(path: str) -> list[str]:
-    """`a.b[0].{c,d}` as `a`, `b`, `[0]`, `{c,d}`."""
+    """Split `a.b[0].{c,d}` into `a`, `b`, `[0]`, `{c,d}`."""
     tokens: list[str] = []
     start = position = 0
     while position < len(path):

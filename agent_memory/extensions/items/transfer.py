@@ -1,4 +1,4 @@
-"""Items, as they leave with a user and come back, and as they are erased."""
+"""Export, import and erase items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory_client.models import Instant, OptionalIdentifier, PutItem
 
 
 class _ItemLine(PutItem):
-    """An item in an export; the namespace is its owner's, `path` its own."""
+    """An item in an export; `namespace` is its owner's."""
 
     namespace: OptionalIdentifier = None
     created_at: Instant
@@ -26,8 +26,6 @@ class _ItemLine(PutItem):
 
 
 class ItemTransfer:
-    """Exports, restores and erases what a user has of items."""
-
     kinds = ("item",)
 
     def __init__(self, store: ItemStore) -> None:
@@ -41,7 +39,6 @@ class ItemTransfer:
         ]
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """The user's items, in every namespace or the one that is named."""
         for other in await self._owners(scope, owner):
             async for stored in self._store.scan_items(scope, other, []):
                 line: dict[str, Any] = {"kind": "item", "namespace": other.namespace, **stored.item.model_dump(mode="json")}
@@ -50,7 +47,7 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Stores the item unless there is one under its path and key. Raises BadInput, Forbidden."""
+        """Store an item unless its path and key exist. Raises BadInput, Forbidden."""
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, target.namespace(read.namespace), target.user_id)
         here = await self._store.load_item(scope, owner, read.path, read.key)
@@ -62,7 +59,6 @@ class ItemTransfer:
         return "new"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes the user's items."""
         counts: Counter[str] = Counter()
         for other in await self._owners(scope, owner):
             counts["items"] += await self._store.erase_items(scope, other)

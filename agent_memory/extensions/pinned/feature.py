@@ -1,4 +1,4 @@
-"""Pinned memories in the memory prompt: what is never forgotten, shown whatever is asked."""
+"""Pinned memories in the prompt, whatever is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from agent_memory.foundation.core.feature import Feature, Services
 
 
 def open_pinned(foundation: Foundation, services: Services) -> None:
-    """Opens the section."""
     services.add(PinnedSection(foundation.keys, foundation.counter))
 
 

@@ -1,4 +1,4 @@
-"""Pinned memories as a part of the prompt of their own: never forgotten, whatever is asked. The same bytes while none changes."""
+"""Pinned memories as a section of the prompt. The text stays byte-identical while no pinned memory changes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""So many are read, the oldest first: more than fit into the tokens that a request may ask for would cost each prompt their decoding."""
+"""Oldest memories read; more than fit into the token limit would only cost decoding."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """All steps of the section of one prompt."""
+    """All steps of the section for one prompt."""
 
     index: str
     clause: str
@@ -36,12 +36,11 @@ class PinnedReads:
     left_out: int = 0
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One search, for the tag that pinned memories alone have."""
         queue_search(pipe, self.index, record_query(self.clause, _MOST))
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> PinnedReads:
-        """A line for each memory, the oldest first, so that a new one changes nothing before it."""
+        """Format one line per memory, oldest first, so that a new one is appended."""
         hits = parse_hits(replies[0])
         records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
         records.sort(key=lambda record: (record.created_at, record.id))
@@ -49,18 +48,16 @@ class PinnedReads:
         return replace(self, lines=lines, left_out=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> PinnedReads:
-        """As many lines as fit into the tokens asked for, and into `tokens`; none is cut."""
+        """Return the lines that fit into the requested and the given tokens, uncut."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(_HEADING + DATA_NOTE)
         taken, _ = fit_lines(self.lines, left, self.count)
         return replace(self, lines=taken, left_out=self.left_out + len(self.lines) - len(taken))
 
     def count_tokens(self) -> int:
-        """How many tokens it takes."""
         return self.count(self._text()) if self.lines else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One message, or nothing."""
         notices = [f"{self.left_out} pinned memories have no room: they were left out"] if self.left_out else []
         return SectionText(parts=[self._text()] if self.lines else (), notices=notices)
 
@@ -69,7 +66,7 @@ class PinnedReads:
 
 
 class PinnedSection:
-    """The pinned memories of whom a prompt is for, where the request asks for them."""
+    """The reader's pinned memories, if the request asks for them."""
 
     kind = SectionKind.ALWAYS
 
@@ -78,7 +75,6 @@ class PinnedSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> PinnedReads | None:
-        """Nothing without a user, or where the request does not ask for it."""
         wanted, reader = ask.body.pinned, ask.reader
         if wanted is None or reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
             return None

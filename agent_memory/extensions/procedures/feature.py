@@ -1,4 +1,4 @@
-"""Procedures: what worked, keyed on when to use it; learned from sessions, and what is known of tools."""
+"""Procedures: what worked, by situation, learned from sessions; and statistics of tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _KEEP_UP_MINUTES = 60.0
 
 
 def open_procedures(foundation: Foundation, services: Services) -> None:
-    """Opens procedures and tool memory."""
     settings, client, keys, spec, fsync = (
         foundation.settings,
         foundation.client,

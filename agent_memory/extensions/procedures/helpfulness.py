@@ -1,29 +1,28 @@
-"""How often a procedure helps by the feedback on it, and when it has stopped helping (pure)."""
+"""Estimate from feedback how often a procedure helps, and whether it has stopped helping."""
 
 from __future__ import annotations
 
 import math
 
 RECENT_OUTCOMES = 20
-"""So many pieces of feedback, the last ones, say whether a procedure still helps."""
-# Of the normal distribution, for 95 % on both sides.
+"""Pieces of feedback that decide whether a procedure still helps."""
+# Two-sided 95 % quantile of the normal distribution.
 _Z = 1.96
 _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """How often something helps, from 0 to 1: the mean of a Beta(1 + helped, 1 + failed) distribution.
+    """Return the rate from 0 to 1, as the mean of Beta(1 + helped, 1 + failed): 0.5 without feedback.
 
-    That is Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814): 0.5 while nothing is known, and sure of itself
-    only after many tries.
+    Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
     """
     return (helped + 1) / (helped + failed + 2)
 
 
 def highest_rate(helped: int, failed: int) -> float:
-    """The upper end of the 95 % score interval of a rate.
+    """Return the upper end of a rate's 95 % score interval; 1.0 without feedback.
 
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). 1.0 while nothing is known.
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """
     count = helped + failed
     if not count:
@@ -35,9 +34,9 @@ def highest_rate(helped: int, failed: int) -> float:
 
 
 def has_stopped_helping(outcomes: str) -> bool:
-    """Whether the last outcomes ("1" helped, "0" did not) leave no doubt that it helps less than every second time.
+    """True if the outcomes ("1" helped, "0" failed) show with 95 % certainty a rate below one half.
 
-    Four failures in a row are enough; of twenty, six that helped are.
+    Four failures in a row are enough; of twenty outcomes, fourteen failures.
     """
     helped = outcomes.count("1")
     return highest_rate(helped, len(outcomes) - helped) < _STOPPED_BELOW

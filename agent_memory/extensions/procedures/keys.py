@@ -1,30 +1,28 @@
-"""The keys of procedures and of what is known of tools."""
+"""Keys of procedures and tool statistics."""
 
 from __future__ import annotations
 
 
 class ProcedureKeys:
-    """The keys of procedures in one bucket: see `PROCEDURES.keys` in `feature.py`."""
+    """Keys of procedures in one bucket: see `feature.py`."""
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """What the index holds begins so."""
+        """Prefix of the indexed keys."""
         self.failing = f"{root}prf"
-        """Procedures that did not help, until somebody has looked at them."""
+        """Procedures with failures that no worker has looked at yet."""
         self._root = root
 
     def procedure(self, pid: str) -> str:
-        """Of a procedure, or of what is known of a tool."""
+        """Return the key of a procedure or of a tool's statistics."""
         return f"{self.prefix}{pid}"
 
     def changes(self, pid: str) -> str:
-        """A procedure's last changes."""
         return f"{self.prefix}{pid}:c"
 
     def feedback(self, pid: str) -> str:
-        """The last feedback on it."""
         return f"{self.prefix}{pid}:f"
 
     def learned(self, owner: str) -> str:
-        """How often something was learned for an owner, the fence of what is learned."""
+        """Return the key of an owner's learning counter, the fence of learned procedures."""
         return f"{self._root}po:{owner}"

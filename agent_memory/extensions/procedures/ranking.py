@@ -1,4 +1,4 @@
-"""How procedures are ranked: by how well they fit a situation, and how often they help (pure)."""
+"""Rank procedures by how well they fit a situation and how often they help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MEANING, _WORDS = 0.7, 0.3
 
 
 def word_overlap(one: Collection[str], other: Collection[str]) -> float:
-    """How much two sets of terms have in common, from 0 to 1.
+    """Return the overlap of two sets of terms, from 0 to 1.
 
     L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
     """
@@ -17,12 +17,12 @@ def word_overlap(one: Collection[str], other: Collection[str]) -> float:
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """How well a procedure fits a situation, from 0 to 1, by the cosine of the two (-1..1, None without a vector) and their words."""
+    """Return how well a procedure fits, from 0 to 1, by cosine (-1..1, None without a vector) and words."""
     if similarity is None:
         return overlap
     return _MEANING * max(similarity, 0.0) + _WORDS * overlap
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """What procedures are ordered by: one that always helps counts its whole fit, one that never does half of it."""
+    """Return the ranking score: the whole fit for a rate of 1, half of it for 0."""
     return fit * (1 + rate) / 2

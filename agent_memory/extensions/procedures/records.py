@@ -1,4 +1,4 @@
-"""Procedures and tools as they stand in Redis: identities, fields of their hashes, and the wire models that these make (pure)."""
+"""Convert procedures and tool statistics between wire models and hashes in Redis."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models.features.procedures import Procedure, ProcedureContent, ProcedureOwner, ToolArguments, ToolMemory
 
 FIELDS = ("d", "v", "h", "f", "ss", "sc", "fa")
-"""The fields of a procedure's hash that make it a `Procedure`."""
+"""Hash fields of a `Procedure`."""
 TOOL_FIELDS = ("d", "h", "f", "ms", "mc", "cs", "cc", "la", "sh", "er")
-"""Those of a tool's hash that make it a `ToolMemory`."""
+"""Hash fields of a `ToolMemory`."""
 PROCEDURE, TOOL = "procedure", "tool"
 
 Fields = Mapping[bytes, bytes]
@@ -25,39 +25,34 @@ Fields = Mapping[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class StoredProcedure:
-    """A procedure as it was read, and its name in keys."""
-
     pid: str
     procedure: Procedure
 
     @property
     def content(self) -> ProcedureContent:
-        """Its content alone."""
         return ProcedureContent.model_validate(self.procedure.model_dump(include=set(ProcedureContent.model_fields)))
 
 
 def pid_of(tenant: str, procedure_id: str) -> str:
-    """The name of a procedure in keys."""
     return digest("procedure", tenant, procedure_id)
 
 
 def tool_pid(tenant: str, owner: ProcedureOwner, tool: str) -> str:
-    """The name in keys of what is known of an owner's tool."""
     return digest("tool", tenant, owner.namespace, owner.user_id, owner.agent_id, tool)
 
 
 def owner_digest(tenant: str, owner: ProcedureOwner) -> str:
-    """Exactly whose something is, as a name in keys and a tag."""
+    """Return the name of exactly this owner, in keys and tags."""
     return digest("owner", tenant, owner.namespace, owner.user_id, owner.agent_id)
 
 
 def words_digest(when_to_use: str) -> str:
-    """What a vector was made of."""
+    """Return the digest of the words that a vector was made of."""
     return digest("words", when_to_use)
 
 
 def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
-    """Names and values of a hash's fields, but for counts and the vector. What is missing is an empty tag, or no field for an owner."""
+    """Return names and values of a hash's fields, without counts and vector; missing owners have no field."""
     body = content.model_dump_json(exclude_none=True)
     created = f"{content.created_at.timestamp():.6f}"
     sessions = ",".join(sorted({tag(source.session_id) for source in content.learned_from}))
@@ -76,7 +71,7 @@ def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
 
 
 def tool_fields(tenant: str, owner: ProcedureOwner, tool: str, created: float) -> list[str]:
-    """Names and values of the fields of a tool that is new; `created` in s since 1970."""
+    """Return names and values of a new tool's fields; `created` in seconds since 1970."""
     body = compact({"tool": tool, **owner.model_dump(include=set(ProcedureOwner.model_fields), exclude_none=True)})
     fields = {**_owner_fields(tenant, owner, TOOL), "d": body, "c": f"{created:.6f}", "tl": tag(tool)}
     return [part for item in fields.items() for part in item]
@@ -89,7 +84,6 @@ def _owner_fields(tenant: str, owner: ProcedureOwner, kind: str) -> dict[str, st
 
 
 def decode_procedure(fields: Fields) -> Procedure:
-    """A procedure of the fields of its hash."""
     helped, failed, scored = (int(fields.get(name, b"0")) for name in (b"h", b"f", b"sc"))
     counts = {
         "version": int(fields[b"v"]),
@@ -103,7 +97,6 @@ def decode_procedure(fields: Fields) -> Procedure:
 
 
 def decode_tool(fields: Fields) -> ToolMemory:
-    """What is known of a tool, of the fields of its hash."""
     succeeded, failed = (int(fields.get(name, b"0")) for name in (b"h", b"f"))
     timed, priced = (int(fields.get(name, b"0")) for name in (b"mc", b"cc"))
     cost = float(fields[b"cs"]) if priced else None
@@ -130,10 +123,9 @@ def _shape(stored: Mapping[str, Any]) -> ToolArguments:
 
 
 def change_record(kind: str, content: ProcedureContent, by: str, reason: str = "") -> str:
-    """A change as the scripts complete it with its version and what was before."""
+    """Return a change as JSON; scripts add its version and the content before it."""
     return compact({"kind": kind, "at": iso(content.updated_at), "by": by, "reason": reason})
 
 
 def same_owner(one: ProcedureOwner, other: ProcedureOwner) -> bool:
-    """Whether two things are of exactly the same user, agent and namespace."""
     return (one.namespace, one.user_id, one.agent_id) == (other.namespace, other.user_id, other.agent_id)

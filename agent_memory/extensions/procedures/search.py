@@ -1,4 +1,4 @@
-"""Procedures found by a situation: by meaning and by words, in one round trip, for searches, prompts and learning alike."""
+"""Search procedures by situation, with meaning and words in one round trip."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from agent_memory_client.models.features.procedures import ProcedureMatch, Proce
 
 log = logging.getLogger(__name__)
 
-# So many candidates come from each list.
+# Candidates from each list.
 _CANDIDATES = 64
 _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """A clause: the procedures within a scope, of one state and result, or (None) of any."""
+    """Return a filter for procedures in a scope, of one state and result or (None) any."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
-    """A clause narrowed to what has these owners, where they are given."""
+    """Limit a filter to these owners; None means any."""
     names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """A clause narrowed to what is of exactly this user, agent and namespace."""
+    """Limit a filter to exactly this owner."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """A clause narrowed to what a prompt's reader has: each owner that is named is the reader's."""
+    """Limit a filter to a prompt's reader: each named owner must be the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -64,7 +64,7 @@ def shown_to(clause: str, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What procedures are looked for by: its terms and its vector, None where no model gave one; `notices` say why."""
+    """A query: its terms, its vector (None if no model answered), and notices about that."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -79,7 +79,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A procedure that fits: its cosine to the situation (None: it has no vector yet), the overlap of their words, and its fit."""
+    """A matching procedure: cosine similarity (None without a vector), word overlap, and fit."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -87,7 +87,6 @@ class Match:
     fit: float
 
     def shown(self) -> ProcedureMatch:
-        """As the wire has it."""
         procedure = self.stored.procedure
         values = procedure.model_dump()
         return ProcedureMatch(**values, fit=round(self.fit, 6), rank_score=round(rank_score(self.fit, procedure.rate), 6))
@@ -105,17 +104,15 @@ class _Candidates:
 
 
 class ProcedureSearch:
-    """Makes situations, queues the reads that find what fits them, and ranks what these bring."""
-
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """`embedder_of` gives the embedder that a tenant may use."""
+        """`embedder_of` returns a tenant's embedder."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec
         self._embedder_of = embedder_of
 
     async def situation_of(self, tenant: str, text: str) -> Situation:
-        """A caller's situation; without a model's answer in time it goes by words alone. As much of it as of any query is read."""
+        """Return a caller's situation, without a vector if no model answers in time; long texts are cut."""
         text = text[: self._settings.limits.query_bytes]
         try:
             return await self.embedded_situation(tenant, text, timeout=self._settings.models.query_embedding_timeout_seconds)
@@ -126,13 +123,13 @@ class ProcedureSearch:
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
-        """A situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
-        # A situation is of the same kind as what a procedure is for: none of them asks.
+        """Return a situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
+        # Situations and `when_to_use` are texts of one kind: no query role.
         vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Puts the searches on a pipeline; returns how many replies they give."""
+        """Queue the searches; return the number of replies."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)
@@ -154,9 +151,9 @@ class ProcedureSearch:
         return count
 
     def rank_matches(self, replies: Sequence[Any], situation: Situation) -> list[Match]:
-        """The procedures of these replies that fit at all, the best first.
+        """Return the procedures that fit, best first.
 
-        Neither a similarity below SEARCH_MIN_SIMILARITY nor words that are not there make a fit.
+        Requires a shared word, or a similarity of at least SEARCH_MIN_SIMILARITY.
         """
         candidates = _Candidates()
         for position, reply in enumerate(replies):

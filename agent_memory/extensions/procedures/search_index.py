@@ -17,12 +17,11 @@ from agent_memory.foundation.storage.search.indexes import (
 
 
 def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
-    """The name of the index."""
     return keys.index(f"pr:{SCHEMA_VERSION}:{spec.digest}")
 
 
 def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Procedures by words and vector in one document (there are few, and how common a word is does not rank them), and tools by name."""
+    """Return the schema: procedures by words and vector in one document, and tools by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True
@@ -31,5 +30,4 @@ def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """The indexes of the feature, by what they hold."""
     return {"procedures": procedure_schema(keys, spec)}

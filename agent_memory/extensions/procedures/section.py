@@ -1,4 +1,4 @@
-"""The section of a memory prompt that says what worked in situations like its query: on request."""
+"""The optional section of a prompt with procedures for its query."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _MOST_PITFALLS = 4
 
 
 class ProcedureSection:
-    """Procedures for the situation that a prompt's query says."""
-
     kind = SectionKind.RECALLED
 
     def __init__(self, search: ProcedureSearch, counter: TokenCounter) -> None:
@@ -29,7 +27,6 @@ class ProcedureSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> ProcedureReads | None:
-        """Nothing unless the request asks for procedures."""
         options = ask.body.procedures
         if options is None or not ask.body.query.strip():
             return None
@@ -40,8 +37,6 @@ class ProcedureSection:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureReads:
-    """The searches of one prompt."""
-
     search: ProcedureSearch
     counter: TokenCounter
     clause: str
@@ -49,11 +44,9 @@ class ProcedureReads:
     options: ProcedurePromptOptions
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Puts them on the prompt's pipeline."""
         return self.search.queue_matches(pipe, self.clause, self.situation)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProcedureLines:
-        """The procedures that fit, the best first."""
         matches = self.search.rank_matches(replies, self.situation)[: self.options.limit]
         entries = [procedure_entry(match.stored.procedure) for match in matches]
         return ProcedureLines(self.counter, entries, self.options.tokens, tuple(self.situation.notices))
@@ -61,7 +54,7 @@ class ProcedureReads:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureLines:
-    """Procedures as text; those that have room are shown whole."""
+    """Procedures as text, each shown whole or not at all."""
 
     counter: TokenCounter
     entries: Sequence[str]
@@ -69,7 +62,7 @@ class ProcedureLines:
     notices: Sequence[str] = ()
 
     def fit_section(self, tokens: int | None) -> ProcedureLines:
-        """The first ones that fit into their own bound and these tokens."""
+        """Return the first procedures that fit into the requested and the given tokens."""
         left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
         shown: list[str] = []
         for entry in self.entries:
@@ -80,11 +73,9 @@ class ProcedureLines:
         return replace(self, entries=shown)
 
     def count_tokens(self) -> int:
-        """Of heading and procedures."""
         return self.counter.count(self._text()) + PER_MESSAGE if self.entries else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One message, or nothing."""
         if not self.entries:
             return SectionText(notices=self.notices)
         return SectionText(parts=[self._text()], notices=self.notices)
@@ -94,7 +85,7 @@ class ProcedureLines:
 
 
 def procedure_entry(procedure: ProcedureContent) -> str:
-    """A procedure as lines of a prompt, each text of it on one."""
+    """Format a procedure as lines of a prompt."""
     lines = [f"- When: {_line(procedure.when_to_use)}"]
     lines += [f"  {number}. {_line(step)}" for number, step in enumerate(procedure.steps[:_MOST_STEPS], start=1)]
     if procedure.text:

@@ -1,4 +1,4 @@
-"""Procedures and tool memory as the API offers them."""
+"""Procedures and tool statistics as the API offers them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,11 @@ from agent_memory_client.models.features.procedures import (
 )
 
 _LISTS = frozenset({"steps", "tools", "pitfalls"})
-# How often a change is tried again because another one came between.
+# Retries after concurrent changes.
 _ATTEMPTS = 5
 
 
 class ProcedureService:
-    """Procedures of the caller's tenant."""
-
     def __init__(
         self, settings: Settings, store: ProcedureStore, tools: ToolStore, search: ProcedureSearch, reader: PipelineReader
     ) -> None:
@@ -55,7 +53,7 @@ class ProcedureService:
         self._read = reader
 
     async def create(self, scope: Scope, body: CreateProcedureRequest) -> Procedure:
-        """Stores a procedure under a new id. Raises Forbidden for an owner out of reach."""
+        """Store a procedure under a new id. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         now = datetime.now(UTC)
         content = ProcedureContent(
@@ -68,18 +66,18 @@ class ProcedureService:
         content = screened(self._settings, content)
         version = await self._store.write(scope, content, Change("create", scope.actor))
         if version is None:
-            # A request that is sent again under its Idempotency-Key makes the same id.
+            # A request repeated under its Idempotency-Key makes the same id.
             return (await self._get(scope, content.id)).procedure
         return Procedure(**content.model_dump(), version=version)
 
     async def get(self, scope: Scope, procedure_id: str) -> Procedure:
-        """Raises NotFound."""
+        """Return a procedure. Raises NotFound."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
         self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
     ) -> ProcedureListResponse:
-        """A page of procedures, the newest first; of the owner's names those that are given count. Raises Forbidden."""
+        """Return a page of procedures, newest first, of the owner's given names. Raises Forbidden."""
         wanted = wanted_owner(scope, owner)
         clause = owned_by(procedures_of(scope, state=state), wanted.namespace, wanted.user_id, wanted.agent_id)
         total, procedures = await self._store.list_page(clause, offset, limit)
@@ -88,7 +86,7 @@ class ProcedureService:
     async def update(self, scope: Scope, procedure_id: str, body: UpdateProcedureRequest, *, if_match: str | None) -> Procedure:
         """Change the fields that the body sets; null clears `steps`, `text`, `tools` and `pitfalls`.
 
-        Raises BadInput for a procedure that would say nothing, NotFound, VersionMismatch, Conflict, and Forbidden for a caller who may
+        Raises BadInput for an empty procedure, NotFound, VersionMismatch, Conflict, and Forbidden for a caller who may
         not approve a procedure.
         """
         updates = _updates_of(body)
@@ -113,7 +111,7 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
     async def undo(self, scope: Scope, procedure_id: str) -> Procedure:
-        """Brings back what the procedure was before its last change; done again, that is undone. Raises NotFound, Conflict."""
+        """Undo the last change; a second undo undoes the first. Raises NotFound, Conflict."""
         for _ in range(_ATTEMPTS):
             stored = await self._get(writing(scope), procedure_id)
             history = await self._store.load_history(stored.pid)
@@ -127,14 +125,14 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
-        """Deletes a procedure with its history; one that is not there is no error."""
+        """Delete a procedure with its history; a missing one is no error."""
         stored = await self._store.load(writing(scope), procedure_id)
         if stored is not None:
             await self._store.drop([stored.pid])
         return AckResponse(status="ok")
 
     async def give_feedback(self, scope: Scope, procedure_id: str, body: ProcedureFeedbackRequest) -> Procedure:
-        """Counts whether a procedure helped. Raises NotFound."""
+        """Count whether a procedure helped. Raises NotFound."""
         stored = await self._get(writing(scope), procedure_id)
         feedback = ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
         if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):
@@ -142,11 +140,11 @@ class ProcedureService:
         return await self.get(scope, procedure_id)
 
     async def load_history(self, scope: Scope, procedure_id: str) -> ProcedureHistory:
-        """The last changes and the last feedback. Raises NotFound."""
+        """Return the last changes and feedback. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
     async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
-        """The procedures that fit a situation, the best first. Raises Forbidden for an owner out of reach."""
+        """Return the procedures that fit a situation, best first. Raises Forbidden."""
         wanted = wanted_owner(scope, body)
         clause = owned_by(procedures_of(scope, result=body.result), wanted.namespace, wanted.user_id, wanted.agent_id)
         situation = await self._search.situation_of(scope.tenant, body.situation)
@@ -155,14 +153,14 @@ class ProcedureService:
         return ProcedureSearchResponse(procedures=[match.shown() for match in matches], notices=list(situation.notices) or None)
 
     async def count_tool_call(self, scope: Scope, body: ToolCallRequest) -> ToolMemory:
-        """Counts a call of a tool; what is known of it then. Raises Forbidden for an owner out of reach."""
+        """Count a call and return the tool's statistics. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         error = None if body.success else (body.error or "")[:300] or None
         call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
         return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
 
     async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
-        """What is known of tools, or of one, the newest first; of the owner's names those that are given count. Raises Forbidden."""
+        """Return statistics of tools, newest first, of the owner's given names. Raises Forbidden."""
         wanted = wanted_owner(scope, owner)
         clause = owned_by(tools_of(scope, tool), wanted.namespace, wanted.user_id, wanted.agent_id)
         total, tools = await self._tools.list_page(clause, offset, limit)
@@ -181,7 +179,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
-    """A procedure as it is to be stored: set aside when it reads like an attack on the model that will be shown it."""
+    """Quarantine a procedure that reads like an attack on the model it would be shown to."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
@@ -191,7 +189,7 @@ def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
 
 
 def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the new values of the fields that are given. Fields that are never empty are left out when they are null."""
+    """Return the new values of the given fields; null leaves fields that are never empty."""
     given = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
@@ -199,13 +197,13 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
-    """Whose something becomes. Who is limited to a single namespace, user or agent is that one where none is named. Raises Forbidden."""
+    """Return the owner to write for; callers limited to one name get it by default. Raises Forbidden."""
     namespace, user_id = place_of(scope, asked.namespace, asked.user_id)
     return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, asked.agent_id))
 
 
 def wanted_owner(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
-    """Whose things are asked for. Raises Forbidden for what is out of reach."""
+    """Return the owner to read for. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, asked.namespace, asked.user_id)
     if asked.agent_id and scope.agents is not None and asked.agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")

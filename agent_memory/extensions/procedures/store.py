@@ -1,4 +1,4 @@
-"""Procedures in Redis: each change is one script, with what was before it and the order to embed it."""
+"""Procedures in Redis: each change is one script, with the content before it and the order to embed it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 INDEX_PROCEDURE = "index_procedure"
-"""The errand that embeds a procedure."""
+"""The job that embeds a procedure."""
 MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
@@ -54,15 +54,13 @@ ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "u
 
 
 class Change(NamedTuple):
-    """A change as its history tells it."""
-
     kind: ChangeKind
     by: str
     reason: str = ""
 
 
 class IndexJob(NamedTuple):
-    """A procedure that has no vector of the current model: its tenant and situation, and what its words are known by."""
+    """A procedure without a vector of the current model; `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str
@@ -70,10 +68,8 @@ class IndexJob(NamedTuple):
 
 
 class ProcedureStore:
-    """All reads and writes of procedures."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
-        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
+        """With `fsync`, callers' changes are on disk before they are acknowledged."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -85,12 +81,12 @@ class ProcedureStore:
         self._store_vector = Script(client, "procedures/procedure_index")
 
     async def load(self, scope: Scope, procedure_id: str) -> StoredProcedure | None:
-        """A procedure within the caller's reach, or None."""
+        """Return a procedure within the caller's reach, or None."""
         pid = pid_of(scope.tenant, procedure_id)
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Procedures by their names in keys; None for those that are gone or out of reach."""
+        """Return procedures by name in keys; None if gone or out of reach."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -106,20 +102,18 @@ class ProcedureStore:
         return loaded
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[Procedure]]:
-        """How many match, and a page of them, the newest first."""
+        """Return the number of matches and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     async def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """The names in keys of all that match, page by page, the oldest first."""
+        """Yield pages of all matching names in keys, oldest first."""
         async for page in walk(self._client, self._index, clause, "c"):
             yield page
 
     async def load_history(self, pid: str) -> ProcedureHistory:
-        """The last changes and the last feedback."""
-
         def build(pipe: Pipe) -> None:
             pipe.lrange(self._procedure_keys.changes(pid), 0, -1)
             pipe.lrange(self._procedure_keys.feedback(pid), 0, -1)
@@ -133,9 +127,9 @@ class ProcedureStore:
     def write_arguments(
         self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
     ) -> dict[str, Any]:
-        """The arguments of a script that writes a procedure, but for its change and the version that it expects.
+        """Return the script's arguments, without change and expected version.
 
-        Without a `vector`, one whose situation changed is ordered to be embedded.
+        Without a `vector`, a changed situation is ordered to be embedded.
         """
         pid = pid_of(scope.tenant, content.id)
         order = JobOrder(INDEX_PROCEDURE, scope.tenant, {"procedure": pid})
@@ -162,18 +156,18 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Writes a procedure that has a version (0: a new one) and was `former`; the new version, or None when it has another one."""
+        """Write a procedure of version `expected` (0: new) that was `former`; return the new version, None on
+        conflict."""
         arguments = self.write_arguments(scope, content, former)
         note = change_record(change.kind, content, change.by, change.reason)
         reply = await self._write(**arguments, guard=self._guard(scope, content), expected=expected, change=note)
         return None if reply is None else int(reply)
 
     def _guard(self, scope: Scope, content: ProcedureContent) -> Guard:
-        """What refuses a write of a procedure whose owner is being erased."""
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Counts feedback; False when the procedure is gone. Under an id that is made again, it is counted once."""
+        """Count feedback, once per id; return False if the procedure is gone."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -192,7 +186,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Deletes procedures, or what is known of tools, with all that belongs to them; returns how many were there."""
+        """Delete procedures or tool statistics with everything of theirs; return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -204,20 +198,20 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
-        """Deletes the fences of what is learned for some owners, by their digests."""
+        """Delete the learning counters of owners, by digest."""
         if owners:
             with redis_errors():
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
 
     async def forget_changes(self, pid: str) -> None:
-        """Deletes what a procedure was before."""
+        """Delete a procedure's history."""
         with redis_errors():
             await self._client.delete(self._procedure_keys.changes(pid))
 
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
     ) -> Literal["new", "same", "other"]:
-        """Stores a procedure of an export with its counts, history and `marks`, unless there is one of its id."""
+        """Store an exported procedure with counts, history and `marks`, unless its id exists."""
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
         counts = {"h": procedure.helped, "f": procedure.failed, **marks}
@@ -241,15 +235,15 @@ class ProcedureStore:
         return "new"
 
     async def export_marks(self, pid: str) -> dict[str, str]:
-        """What of a procedure's counts the wire does not show: its last outcomes, sums of scores and time of feedback."""
+        """Return counts that the wire model lacks: last outcomes, sums of scores, time of feedback."""
         names = ("o", "ss", "sc", "fa")
         values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
         return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
 
-    # For background work: procedures by their name in keys.
+    # For workers: procedures by name in keys.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """What is to be embedded; None for what is gone, or has its vector."""
+        """Return what to embed; None if the procedure is gone or has its vector."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
@@ -259,7 +253,7 @@ class ProcedureStore:
         return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
 
     async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32]) -> bool:
-        """Makes a procedure findable by meaning; False when its situation changed meanwhile, or it is gone."""
+        """Store a vector; return False if the procedure is gone or its situation changed."""
         return bool(
             await self._store_vector(
                 record=self._procedure_keys.procedure(pid),
@@ -271,7 +265,7 @@ class ProcedureStore:
         )
 
     async def failing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Some procedures that did not help since somebody looked: tenant ("": it is gone), name in keys and last outcomes of each."""
+        """Return procedures with unseen failures: tenant ("" if gone), name in keys, last outcomes."""
         names = self._procedure_keys.failing
         pids = [pid.decode() for pid in (await read(self._client, lambda pipe: pipe.srandmember(names, limit)))[0]]
 
@@ -284,11 +278,11 @@ class ProcedureStore:
         return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
-        """Notes that somebody has looked at these outcomes of a procedure; with others since, it is looked at again."""
+        """Mark these outcomes as seen, unless there are others by now."""
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
-        """Some procedures without a vector of the current model: tenant and name in keys of each."""
+        """Return tenant and name in keys of procedures without a vector of the current model."""
         clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
         query = FilterQuery(clause, return_fields=["t"])
         query.paging(0, limit)

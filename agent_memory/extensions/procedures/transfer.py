@@ -1,4 +1,4 @@
-"""Procedures and tool memory in exports, imports, erasures and purges."""
+"""Export, import, erase and purge procedures and tool statistics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ATTEMPTS = 5
 
 
 class _ProcedureLine(BaseModel):
-    """A procedure with its history, and `marks`: fields of its hash that the wire does not show."""
+    """A procedure with its history; `marks` are hash fields that the wire model lacks."""
 
     procedure: Procedure
     history: ProcedureHistory
@@ -38,15 +38,13 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """What is known of a tool: the fields of its hash, but for those of the index."""
+    """Statistics of a tool: the fields of its hash, without those of the index."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]
 
 
 class ProcedureTransfer:
-    """Exports, restores, erases and purges procedures and what is known of tools."""
-
     kinds = ("procedure", "tool_memory")
 
     def __init__(self, settings: Settings, store: ProcedureStore, tools: ToolStore) -> None:
@@ -55,12 +53,10 @@ class ProcedureTransfer:
         self._tools = tools
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """The user's procedures with their history, and what is known of the user's tools."""
         async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id)):
             yield line
 
     async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """The same of an agent, alone and with users."""
         async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id)):
             yield line
 
@@ -82,7 +78,7 @@ class ProcedureTransfer:
             yield {"kind": "tool_memory", "tool": known.tool, **whose, "fields": fields}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Stores a procedure or what is known of a tool, unless it is here. Raises BadInput, Forbidden."""
+        """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden."""
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
         read = validated(_ProcedureLine, line)
@@ -91,7 +87,7 @@ class ProcedureTransfer:
         owner = _owner(scope, target, read.procedure)
         procedure = read.procedure.model_copy(update=owner)
         if target.moved(read.procedure.namespace):
-            # The one that was exported may still be here, under its own id.
+            # The exported procedure may still exist under its own id.
             procedure = procedure.model_copy(
                 update={"id": digest("moved", procedure.id, target.user_id or procedure.agent_id, procedure.namespace)}
             )
@@ -114,11 +110,9 @@ class ProcedureTransfer:
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes the user's procedures and what is known of the user's tools."""
         return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id))
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Deletes what the agent has of these, alone or with a user."""
         return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id))
 
     async def _erase(self, scope: Scope, owner: ProcedureOwner) -> Counter[str]:
@@ -133,11 +127,10 @@ class ProcedureTransfer:
         return counts
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Deletes what was learned from the session, as a purge does."""
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Deletes what was learned from these sessions; of what callers stated only what the sessions added to it goes."""
+        """Delete procedures learned from these sessions, and what the sessions added to stated ones."""
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
         for namespace, user_id, session_id in sorted(sessions, key=str):
@@ -164,7 +157,7 @@ class ProcedureTransfer:
 
 
 def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
-    """Whose a line becomes. Raises Forbidden for what is out of reach."""
+    """Return the owner that a line gets. Raises Forbidden."""
     owner = {
         "user_id": target.user(line.user_id),
         "namespace": target.namespace(line.namespace),

@@ -1,4 +1,4 @@
-"""What a profile has of a memory: an entry, and by what it recurs. Pure: the same memory, evidence and zone make the same entry."""
+"""Turn a memory into an entry of a profile. The same memory, evidence and zone make the same entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
-# A profile shows so much of a text, and so many pieces of what it rests on.
+# Characters of a text, and pieces of evidence, that a profile shows.
 _TEXT_CHARS = 600
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
@@ -26,7 +26,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with what its hash and its evidence say of the times that it was said."""
+    """A current memory with what its hash and evidence say about when it was said."""
 
     mid: str
     tenant: str
@@ -34,40 +34,39 @@ class FollowedMemory:
     last_said: float | None = None
     times: int = 1
     outdated: bool = False
-    """The fact that rests on this message was superseded."""
+    """True if the fact from this message was superseded."""
     evidence: Sequence[StoredEvidence] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileEntry:
-    """A memory in a profile."""
-
     mid: str
     groups: Sequence[str]
-    """By what it recurs: itself, and what it has in common with others."""
+    """What recurs with it: itself, and pairs of terms it shares with others."""
     days: Sequence[int]
-    """The days (since 1970) on which it was said, ascending."""
+    """Days (since 1970) on which it was said, ascending."""
     rank: str | None
-    """Its place among those that stand for a group; None for what is too particular."""
+    """Order among entries that can stand for a group; None if it is too particular."""
     lasting: bool
     last: int
-    """When (s) it was last said."""
+    """When it was last said, in seconds."""
     slot: str | None
     shown: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def head(self) -> dict[str, Any]:
-        """What `profile_follow.lua` sorts it by."""
         head: dict[str, Any] = {"g": list(self.groups), "d": list(self.days), "k": int(self.lasting), "l": self.last, "i": self.shown["id"]}
         return head | ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
 
     def json(self) -> str:
-        """What an answer is made of."""
         return json.dumps(self.shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """The entry of a memory; None for what belongs in no profile: what is nobody's or an agent's, a way of doing something, what waits in
-    quarantine, and of messages all but a person's own words about themselves (without `statements` all)."""
+    """Return the entry of a memory, or None.
+
+    None for memories without a user, of an agent, procedural or in quarantine. Messages only count if a person says
+    something about themselves (never without `statements`).
+    """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
         return None
@@ -147,7 +146,7 @@ def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
 
 
 def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
-    """The latest pieces of what it rests on, without the words."""
+    """Return the latest evidence, without the words."""
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
@@ -163,5 +162,5 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
-    """The day (since 1970) of a moment."""
+    """Return the day of a moment, in days since 1970."""
     return (calendar_day(moment, zone) - _EPOCH).days

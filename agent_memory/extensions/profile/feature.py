@@ -1,4 +1,4 @@
-"""Profiles: what is stable and what is current about a user, kept equal to the memories that say so."""
+"""Profiles: stable and current facts about a user, kept in step with the memories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from agent_memory.foundation.core.settings import Settings
 
 
 def open_profiles(foundation: Foundation, services: Services) -> None:
-    """Opens profiles."""
     client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
     store = ProfileStore(client, keys)
     follower = ProfileFollower(store, services[RuleStore], services[MemoryScan], statements=statements)
@@ -27,7 +26,7 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 
-# How often what has been silent for too long is looked for.
+# How often lapsed entries are looked for.
 _LAPSE_MINUTES = 60.0
 
 

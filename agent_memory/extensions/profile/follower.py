@@ -1,4 +1,4 @@
-"""Keeps profiles equal to the memories that they are made of."""
+"""Keep profiles in step with the memories."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import aside
 
-# One script takes so many memories, for each of which it looks at up to twenty groups.
+# Memories per script call; each touches up to twenty groups.
 _BATCH = 16
 _TRIES = 5
 
 
 class ProfileFollower:
-    """Brings profiles up to date, makes them anew, and erases them."""
+    """Update, rebuild and erase profiles."""
 
     def __init__(self, store: ProfileStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """`statements`: what persons say of themselves is in their profiles word for word, since no model takes facts of it."""
+        """With `statements`, profiles contain persons' own statements, because no model extracts facts."""
         self._store = store
         self._rules = rules
         self._scan = scan
         self._statements = statements
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Brings the profiles up to date with these memories. Raises RedisUnavailable when they change all the time."""
+        """Update the profiles of these memories. Raises RedisUnavailable if they keep changing."""
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])
 
@@ -47,7 +47,7 @@ class ProfileFollower:
         raise RedisUnavailable("memories changed again and again while their profile was brought up to date", retry_after=1)
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Makes a profile anew from the current memories; returns of how many it is."""
+        """Rebuild a profile from the current memories; return how many."""
         await self._store.clear(owner.name, owner.user_key, keeps_moves=True)
         count = 0
         async for page in self._scan.walk_memories(scope, Selection.of(owner.namespace, owner.user_id)):
@@ -58,7 +58,6 @@ class ProfileFollower:
         return count
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes the profiles of a user, in one namespace or in all."""
         erased: Counter[str] = Counter()
         for name, namespace in (await self._store.owners_of(scope.tenant, owner.user_id)).items():
             if owner.namespace in (None, namespace):
@@ -79,12 +78,11 @@ class ProfileFollower:
         return Followed(read.mid, read.state, None if entry is None else owner, entry)
 
     async def _zones(self, memories: Sequence[ReadMemory]) -> dict[ProfileOwner, tzinfo]:
-        """The zones of owners: as their rules for taking facts say."""
         owners = dict.fromkeys(owner for memory in memories if (owner := _owner(memory)) is not None)
         return {owner: await self.zone_of(owner) for owner in owners}
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
-        """The zone of an owner's days; UTC where none is known."""
+        """Return the time zone in the owner's extraction rules; UTC by default."""
         return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)
 
 

@@ -1,4 +1,4 @@
-"""The profile of another time, from the memories that were true then: by the rule of `lua/static_rule.lua`."""
+"""Profiles of another time, from the memories that were true then, by the rule of `lua/static_rule.lua`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agent_memory.foundation.storage.search.results import PAST, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of
 
 MOST_READ = 2_000
-"""Of each index so many memories are looked at, the newest."""
+"""Newest memories read from each index."""
 _LASTING = 1e12
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
-    """The profile that entries make, as `profile_follow.lua` keeps it ready, of the days up to `at`.
+    """Return the profile of entries, as `profile_follow.lua` would keep it, of the days up to `at`.
 
-    What stands in it as static until a time that is over by `at` is for the reader to show as dynamic, as with what is kept ready.
+    Static entries that have lapsed by `at` stay static here; readers show them as dynamic.
     """
     today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}
@@ -65,8 +65,6 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
 
 
 class ProfileHistory:
-    """Reads what was true of an owner at a time."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
         self._client = client
         self._keys = keys
@@ -74,7 +72,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """The entries of the memories that were true at a time and said by then."""
+        """Return the entries of memories that were true at `at` and said by then."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 

@@ -1,6 +1,6 @@
-"""Until when something that was said on some days counts as stable (pure).
+"""Decide until when a statement counts as stable, for past times.
 
-What makes an entry of the profile that is kept ready static is decided in `lua/static_rule.lua`; this is the same rule for other times.
+`lua/static_rule.lua` has the same rule for the stored profile.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 TIMES = 3
-"""On so many different days …"""
+"""A statement recurs if it was said on this many different days …"""
 WITHIN_DAYS = 14
-"""… of any so many in a row: then it recurs."""
+"""… within this many days."""
 SILENT_DAYS = 180
-"""What recurred and was not said for so long is recent no more, and stable no more."""
+"""After so many silent days a recurring statement is no longer stable."""
 KEPT_SAYINGS = 400
-"""Of what a group of statements holds so many sayings are looked at, the latest."""
+"""Latest statements of a group that are considered."""
 SECONDS_OF_DAY = 86_400
 
 
 def stable_until(days: Sequence[int]) -> int | None:
-    """When (seconds since 1970) a recurrence ends, of days (since 1970) in ascending order; None where nothing recurs."""
+    """Return when (seconds since 1970) a recurrence ends, from days since 1970; None if nothing recurs."""
     distinct = sorted(set(days))
     start = 0
     for index in range(1, len(distinct)):

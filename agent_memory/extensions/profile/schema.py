@@ -1,4 +1,4 @@
-"""Which slots a profile shows, under which topics: a schema of a tenant or a namespace, or this one (pure)."""
+"""Slots of a profile by topic: the schema of a tenant or namespace, or the default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agent_memory_client.models.features.profile import ProfileSchema, ProfileTopic
 
 _WORD = re.compile(r"[^\W_]+")
-# Whose slot it is comes first: "user.home_city".
+# A slot may begin with its owner: "user.home_city".
 _OWNERS = frozenset({"user", "self", "me"})
 
 _TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -71,7 +71,6 @@ _TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 DEFAULT_SCHEMA = ProfileSchema(
     topics={name: ProfileTopic(description=about, sub_topics=dict(subs)) for name, (about, subs) in _TOPICS.items()}
 )
-"""The schema of who has none of their own."""
 
 _LASTING_WORDS = frozenset(
     [
@@ -119,12 +118,12 @@ _LASTING_WORDS = frozenset(
 
 
 def is_lasting_name(name: str) -> bool:
-    """Whether a slot, a category or a topic is about what lasts: a name, an allergy, home, family, work, a language."""
+    """True if a slot, category or topic names something lasting: a name, allergy, home, family, work, language."""
     return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """What a model that takes facts is told of a schema: the slots that a profile shows."""
+    """Return the extraction instruction that lists a schema's slots."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()
@@ -134,7 +133,7 @@ def slots_instruction(schema: ProfileSchema) -> str:
 
 
 class SlotTopics:
-    """The topic and sub-topic of each slot, by a schema."""
+    """Topic and sub-topic of each slot in a schema."""
 
     def __init__(self, schema: ProfileSchema) -> None:
         self._places: dict[str, tuple[str, str]] = {}
@@ -145,7 +144,7 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Where a slot's value is shown; None where the schema has no place for it, as for what is about another person.
+        """Return topic and sub-topic of a slot; None if the schema lacks it, or it is about another person.
 
         "user.home_city" and "home_city" are the sub-topic `home_city`; "work.employer" is `employer` of `work`.
         """

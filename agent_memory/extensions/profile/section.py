@@ -1,4 +1,4 @@
-"""The profile in a memory prompt: what is stable and what is current about the user it is for. The same bytes while nothing changed."""
+"""The profile as a section of the prompt. The text stays byte-identical while the profile does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """All steps of the section of one prompt."""
+    """All steps of the section for one prompt."""
 
     ask: PromptAsk
     store: ProfileStore
@@ -33,19 +33,17 @@ class ProfileReads:
     dynamic: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One read, of one page of each kind."""
         self.store.queue_pages(pipe, self.owner, PAGE, slots=False)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProfileReads:
-        """The entries of the reply as lines."""
         pages = parse_pages(replies[0], PAGE, slots=False)
         static, dynamic = shown_lists(pages, datetime.now(UTC), PAGE)
         zone = self.ask.zone
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> ProfileReads:
-        """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
+        """Return the lines that fit into the requested and the given tokens, static ones first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
@@ -53,12 +51,10 @@ class ProfileReads:
         return replace(self, static=static, dynamic=dynamic)
 
     def count_tokens(self) -> int:
-        """How many tokens it takes."""
         text = self._text()
         return self.count(text) if text else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One message, or nothing."""
         text = self._text()
         return SectionText(parts=[text]) if text else SectionText()
 
@@ -68,13 +64,13 @@ class ProfileReads:
 
 
 def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
-    """Return an entry with the day of its event, else that on which it was last said."""
+    """Format an entry with the day of its event, or on which it was last said."""
     moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
     return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
-    """The user, in a namespace, whom a prompt is for; None without one, for who does not reach them, and for who is limited to agents."""
+    """Return the prompt's user and namespace; None without a user, out of reach, or for callers limited to agents."""
     scope, reader = ask.scope, ask.reader
     if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):
         return None
@@ -82,17 +78,16 @@ def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
 
 
 class ProfileSection:
-    """The profile of whom a prompt is for, where the request asks for it."""
+    """The reader's profile, if the request asks for it."""
 
     kind = SectionKind.ALWAYS
 
     def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:
         self._store = store
-        # The lines of a user's next prompt are those of the last one: 0.1 ms of its CPU.
+        # A user's next prompt has mostly the same lines: saves 0.1 ms of CPU.
         self._count = lru_cache(maxsize=4096)(counter.count)
 
     async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
-        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
         wanted = ask.body.profile
         owner = None if wanted is None else owner_of_prompt(ask)
         if wanted is None or owner is None:

@@ -1,5 +1,7 @@
-"""What statements say of a person, by words alone: whether somebody speaks of themselves, of what lasts, and of what two of them have in
-common; fifteen languages, by their data files (pure)."""
+"""Judge statements by their words alone: about the speaker, about lasting things, terms in common.
+
+Fifteen languages, from their data files.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,20 @@ from agent_memory.foundation.text.languages.phrases import Language, Token, lang
 from agent_memory.foundation.text.terms import query_terms
 
 MOST_READ = 2_000
-"""Of a text so many characters are read."""
+"""Characters read of a text."""
 MOST_TERMS = 7
-"""Of a statement so many terms are compared with others."""
+"""Terms of a statement that are compared with others."""
 SHORT_TERMS = 4
-"""A statement of more terms says something particular: that its words recur makes it no habit."""
+"""A statement with more terms is too particular to become a habit."""
 # Sections of the data files.
 _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
 
 
 def tells_of_speaker(text: str) -> bool:
-    """Whether a person's statement tells something of them: it names them ("I", "my"), or it is a note with a figure or a day ("Ran 5 km",
-    "trained at home today")."""
+    """True if a statement is about its speaker.
+
+    It says so ("I", "my"), or is a note with a figure or a day ("Ran 5 km", "trained at home today").
+    """
     said = tokens(text[:MOST_READ])
     if _holds(said, _PERSON):
         return True
@@ -32,15 +36,12 @@ def tells_of_speaker(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """Whether a statement is about what lasts: a name, an allergy, home, family, work, languages."""
+    """True if a statement is about something lasting: a name, allergy, home, family, work, language."""
     return _holds(tokens(text[:MOST_READ]), _DURABLE)
 
 
 def recurring_terms(text: str) -> list[str]:
-    """The index terms by which a statement is compared with others, at most `MOST_TERMS`, in order.
-
-    None of a statement that denies something: it is no time more that it was said.
-    """
+    """Return at most `MOST_TERMS` index terms to compare a statement by; none if it denies something."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []
@@ -50,13 +51,13 @@ def recurring_terms(text: str) -> list[str]:
 
 
 def term_pairs(terms: Iterable[str]) -> list[str]:
-    """What two statements have in common if they mean the same: pairs of terms."""
+    """Return pairs of terms; statements with the same meaning share one."""
     return [" ".join(pair) for pair in combinations(sorted(terms), 2)]
 
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """The phrases of a section in each language, and how many words the longest has."""
+    """Return each language's phrases of a section, and the word count of the longest."""
     forms: list[tuple[Language, frozenset[str], int]] = []
     for language in languages().values():
         phrases = list(language.phrases(section))
@@ -82,5 +83,5 @@ def _is_order(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _passing_terms() -> frozenset[str]:
-    """Terms that say when, or how often, but not what."""
+    """Return terms that only say when or how often."""
     return frozenset(term for _, phrases, _ in _phrases(_PASSING) for phrase in phrases for term in query_terms(phrase, 8))

@@ -1,4 +1,4 @@
-"""Profiles as callers see them: read, made anew, their moves, and the schema of their slots."""
+"""Read, rebuild and configure profiles."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from agent_memory_client.models import AckResponse, Namespace, SearchRequest, Us
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
 REBUILD = "rebuild-profile"
-"""The name of the job, as it stands in Redis: make the profile of a `user_id` in a `namespace` anew."""
+"""Job name: rebuild the profile of a `user_id` in a `namespace`."""
 _MOST_MOVES = 1000
 _HIDDEN = ("ends", "begins", "type")
 
 
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """What is static and what is dynamic at a time: what recurred and has been silent for too long is dynamic, what is over is neither."""
+    """Return static and dynamic entries at a time: lapsed static entries are dynamic, ended ones are left out."""
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
     lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
@@ -42,7 +42,7 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 
 
 class ProfileService:
-    """Reads profiles. Who is limited to some agents has none: a profile is made of what belongs to the user alone."""
+    """Read profiles. Callers limited to agents have none: profiles consist of users' own memories."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """The slots of the namespace's own schema, or of the tenant's; none where there is none."""
+        """Return the slots of the namespace's or tenant's own schema; none without one."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -77,9 +77,10 @@ class ProfileService:
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """A user's profile: one round trip, and a search with `query`. With `as_of` or another zone than the user's it is made anew.
+        """Return a user's profile, with a search if `query` is given.
 
-        Raises BadInput without a user and for an unknown zone, and Forbidden.
+        One round trip; computed anew for `as_of` or another zone than the user's. Raises BadInput without a user and
+        for an unknown zone, and Forbidden.
         """
         owner = self.owner(scope, user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -105,32 +106,32 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """The latest moves of a profile. Raises as `read`."""
+        """Return the latest moves of a profile. Raises as `read`."""
         return ProfileMoves(moves=await self._store.read_moves(self.owner(scope, user_id, namespace), min(limit, _MOST_MOVES)))
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Orders that a profile be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        """Order a rebuild; return the work to wait for. Raises as `read`."""
         owner = self.owner(writing(scope), user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """The schema that holds in a namespace, or (None) in the tenant. Raises Forbidden."""
+        """Return the schema of a namespace, or (None) of the tenant. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replaces the schema of a namespace or of the tenant; profiles show by it at once. Raises Forbidden."""
+        """Replace the schema of a namespace or of the tenant. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Forgets a schema; none there is no error. Raises Forbidden."""
+        """Delete a schema; a missing one is no error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
     def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> ProfileOwner:
-        """Whose profile a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        """Return the profile that a request means. Raises BadInput without a user, and Forbidden."""
         namespace, user_id = shared_place_of(scope, "profiles", namespace, user_id)
         if not scope.reaches(namespace, user_id):
             raise Forbidden("these credentials do not reach this profile", field="namespace")
@@ -139,7 +140,7 @@ class ProfileService:
         return ProfileOwner(scope.tenant, namespace, user_id)
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """The namespace of a schema. What holds for the tenant is no business of who is limited to a part of it."""
+        """Check access to a schema; the tenant's is out of reach for limited callers."""
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
             raise Forbidden("these credentials do not reach the schema of this namespace", field="namespace")
         return namespace or None
@@ -156,7 +157,7 @@ def _entries(shown: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """The values of slots where the schema has a place for them; of two slots for one place that said last stands there."""
+    """Return the values of slots in the schema; of two slots for one place, the one said last."""
     topics, shown = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)

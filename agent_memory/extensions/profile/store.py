@@ -1,7 +1,4 @@
-"""Profiles in Redis: brought up to date by one script, read in one round trip.
-
-What is static in them is decided in `lua/static_rule.lua`.
-"""
+"""Profiles in Redis: updated by one script, read in one round trip. `lua/static_rule.lua` decides what is static."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 
 PAGE = 16
 MOST_SHOWN = 64
-"""So many entries of each kind are kept ready, in pages of `PAGE`."""
+"""Entries of each kind kept ready, in pages of `PAGE`."""
 _STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """Whose profile it is: exactly this user in exactly this namespace (None: in none)."""
+    """Owner of a profile: exactly this user in exactly this namespace (None: in none)."""
 
     tenant: str
     namespace: str | None
@@ -37,18 +34,16 @@ class ProfileOwner(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in keys."""
         return digest("profile", self.tenant, self.namespace, self.user_id)
 
     @property
     def user_key(self) -> str:
-        """The name in keys of its user."""
         return digest("profiles", self.tenant, self.user_id)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMemory:
-    """A memory as the follower read it; `state` is what its script insists on. `memory` is None for what is not current."""
+    """A memory as read; the script checks `state`. `memory` is None if it is not current."""
 
     mid: str
     state: Sequence[str]
@@ -57,7 +52,7 @@ class ReadMemory:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a profile is to have of a memory: nothing without an owner."""
+    """What a profile gets from a memory: nothing without an owner."""
 
     mid: str
     state: Sequence[str]
@@ -65,7 +60,6 @@ class Followed:
     entry: ProfileEntry | None = None
 
     def item(self) -> dict[str, Any]:
-        """As the script takes it."""
         item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
         if self.owner is not None and self.entry is not None:
             item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
@@ -75,7 +69,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A profile as it is kept ready: (until or last said, entry) of what is static and dynamic, entries by slot, and the version."""
+    """A stored profile: static entries (until, entry), dynamic ones (last said, entry), slots, and version."""
 
     static: Sequence[tuple[float, Mapping[str, Any]]] = ()
     dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
@@ -84,8 +78,6 @@ class ProfilePages:
 
 
 class ProfileStore:
-    """All reads and writes of profiles and their schemas."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -96,7 +88,7 @@ class ProfileStore:
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """The memories of these names as they are now; one round trip."""
+        """Read memories by name, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -107,33 +99,33 @@ class ProfileStore:
         return [_read_memory(mid, replies[2 * index], replies[2 * index + 1]) for index, mid in enumerate(mids)]
 
     async def follow(self, followed: Sequence[Followed]) -> list[bool]:
-        """Brings profiles up to date; False for each memory that has changed since it was read: nothing was done about it."""
+        """Update profiles; return False for each memory that changed after it was read, and was skipped."""
         if not followed:
             return []
         reply = await self._follow(any=self._keys.config, root=self._keys.root, items=[item.item() for item in followed])
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str, *, keeps_moves: bool) -> int:
-        """Empties a profile; returns of how many memories it was. With `keeps_moves` it is to be made anew: see `note_rebuilt`."""
+        """Empty a profile; return its number of memories. With `keeps_moves`, call `note_rebuilt` after the rebuild."""
         named = {"root": self._keys.root, "owner": owner, "user_key": user_key, "keeps_moves": keeps_moves}
         return int(await self._clear(any=self._keys.config, **named))
 
     async def note_rebuilt(self, owner: str) -> None:
-        """Notes the moves of a profile that was emptied to be made anew, and has been."""
+        """Record the moves that a rebuild caused."""
         await self._rebuilt(any=self._keys.config, root=self._keys.root, owner=owner)
 
     async def note_lapses(self, most: int) -> int:
-        """Notes the moves of what has been silent for too long, of so many profiles at most; returns of how many."""
+        """Record the moves of lapsed entries in at most `most` profiles; return in how many."""
         return int(await self._lapse(any=self._keys.config, root=self._keys.root, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
-        """Puts the reading of a profile on a pipeline: one reply, which `parse_pages` reads."""
+        """Queue the read of a profile; `parse_pages` parses its one reply."""
         pages = range(-(-min(limit, MOST_SHOWN) // PAGE))
         names = ["v", *(f"s{page}" for page in pages), *(f"d{page}" for page in pages), *(["l"] if slots else [])]
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
-        """A profile, and the schema that holds for it if there is one of its own; one round trip."""
+        """Return a profile and its own schema, if any, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
@@ -143,25 +135,24 @@ class ProfileStore:
         return parse_pages(pages, limit), _narrowest(schemas)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """The profiles (their names in keys) of a user, each with its namespace."""
+        """Return a user's profiles: name in keys to namespace."""
         key = self._profile_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
 
     async def read_moves(self, owner: ProfileOwner, limit: int) -> list[ProfileMove]:
-        """The latest moves, newest first."""
         key = f"{self._profile_keys.profile(owner.name)}:h"
         (rows,) = await read(self._client, lambda pipe: pipe.lrange(key, 0, limit - 1))
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None, *, exact: bool = False) -> ProfileSchema | None:
-        """The schema of a namespace, else (unless `exact`) of the tenant; None where there is none."""
+        """Return the schema of a namespace, else (unless `exact`) of the tenant, else None."""
         fields = [_schema_field(namespace)] if exact else _schema_fields(namespace)
         (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), fields))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Stores the schema of a namespace or of the tenant; None removes it."""
+        """Store a schema of a namespace or the tenant; None deletes it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -171,7 +162,7 @@ class ProfileStore:
 
 
 def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True) -> ProfilePages:
-    """What `queue_pages` brought."""
+    """Parse the reply to `queue_pages`."""
     pages = -(-min(limit, MOST_SHOWN) // PAGE)
     version, *rest = reply
     static, dynamic = ([line for page in rest[start : start + pages] if page for line in _entries(page)] for start in (0, pages))
@@ -184,10 +175,10 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     )
 
 
-# A user's next prompt reads the same pages: 0.1 ms of its CPU.
+# A user's next prompt reads the same pages: saves 0.1 ms of CPU.
 @lru_cache(maxsize=512)
 def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
-    """The entries of a page, each with its number. They belong to all who ask for them."""
+    """Parse a page; callers share the cached result."""
     lines = [line.split(b" ", 1) for line in page.split(b"\n") if line]
     return [(float(number), json.loads(entry)) for number, entry in lines]
 

@@ -1,4 +1,4 @@
-"""When something happened: of a memory's own date, or of the time that its words name (pure)."""
+"""Date an event: by its memory's own date, or by a time in its text."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from agent_memory_client.models import MemoryRecord
 Precision: TypeAlias = Literal["day", "week", "month", "year"]
 DatedBy: TypeAlias = Literal["event", "text", "said"]
 PRECISIONS: Sequence[Precision] = ("day", "week", "month", "year")
-"""From the finest on."""
+"""Finest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """The days of an event, as its user counts them."""
-
     first: date
     last: date | None
-    """The last day, included; None while nothing says that it is over."""
+    """The last day, included; None while it is open."""
     precision: Precision
     dated_by: DatedBy
     at: datetime | None = None
-    """The moment, where the time of day is known."""
+    """The moment, if the time of day is known."""
 
 
 def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
-    """The time of what a memory tells: its `event_date`, else its validity, else what its text names as of `said`.
+    """Return the time of a memory: its `event_date`, else its validity, else a time in its text, seen from `said`.
 
-    None where none of them says it; with `said_counts` it then happened on the day that it was told.
+    Without any of these, the day it was told (`said_counts`), or None.
     """
     named = time_of_text(record.text, said, zone)
     if record.event_date is not None:
@@ -47,7 +45,7 @@ def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_count
 
 
 def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the one time that a statement certainly names, in `zone` and as of the moment that it was said; None for none."""
+    """Return the one time that a statement names without doubt, or None."""
     named = only_time(text[:MOST_READ], said.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -65,7 +63,7 @@ def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zon
 
 
 def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
-    """The last day of what a memory tells; None for what is not over, and for what another memory took the place of."""
+    """Return the last day; None if it is not over, or another memory superseded it."""
     if record.valid_to is None or record.superseded_by is not None:
         return None
     last = calendar_day(record.valid_to, zone)
@@ -79,6 +77,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """The moment, unless it is the beginning of a day, which is how days are stored."""
+    """Return the moment unless it is midnight, which is how days are stored."""
     midnights = (event.astimezone(where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What a timeline has of a memory: its events. Pure: the same memory, evidence and zone make the same events."""
+"""Turn a memory into events of a timeline. The same memory, evidence and zone make the same events."""
 
 from __future__ import annotations
 
@@ -20,65 +20,61 @@ from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-# A timeline shows so much of a text, and so many events of one message.
+# Characters of a text, and events of one message, that a timeline shows.
 _TEXT_CHARS = 600
 _MOST_OF_MESSAGE = 8
-# How often something was told weighs in a summary no further than so often.
+# Weight of repeated statements in a summary stops growing here.
 MOST_WEIGHED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """An event as it is kept."""
-
     name: str
-    """Its name among the events of its owner; those of one day stand in the order of these."""
+    """Name among its owner's events; orders the events of a day."""
     time: EventTime
     facets: tuple[str, ...]
-    """What it can be asked for by: topics and entities."""
+    """Topics and entities to filter by."""
     shown: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
     """When (s) it is no longer shown."""
 
     @property
     def first(self) -> int:
-        """Its first day, in days since 1970."""
+        """First day, in days since 1970."""
         return day_number(self.time.first)
 
     @property
     def last(self) -> int | None:
-        """Its last day; None while it is open."""
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """As `timeline_follow.lua` takes it; periods end in `zone`."""
+        """Return the argument for `timeline_follow.lua`; periods end in `zone`."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
         return item | ({} if self.last is None else {"e": self.last})
 
     def json(self) -> str:
-        """What an answer is made of."""
         hidden = {} if self.until is None else {"until": self.until}
         return json.dumps(self.shown | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
-        """Of all that a summary is made of, and when it may be made: while it stays, so do the summaries."""
+        """Return a digest of everything a summary depends on; an unchanged digest keeps summaries."""
         read = {name: self.shown.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
         weight = min(self.shown.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def facet(kind: str, value: str) -> str:
-    """The name of a `topic`, an `entity` or a `precision`, whatever its case."""
+    """Return the name of a `topic`, `entity` or `precision`, ignoring case."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
-    """The events of a memory, in the order in which it tells them.
+    """Return the events of a memory, in the order of its text.
 
-    None of what is nobody's or an agent's, waits in quarantine, or lost its place to another memory. Without `statements` messages have
-    none, since a model takes facts of them. `over`: the memory's time has passed; what it tells happened all the same.
+    None for memories without a user, of an agent, in quarantine or superseded, and without `statements` for messages.
+    `over` memories have expired, but their events happened.
     """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
@@ -94,7 +90,7 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     if episodic or record.event_date is not None:
         time = event_time(record, said, zone, said_counts=episodic)
     else:
-        # Nobody who read it said whether it is an event: its words must name the time.
+        # No model judged whether it is an event, so its words must name the time.
         time = time_of_text(record.text, said, zone)
     return [] if time is None else [_entry(memory, 0, record.text, time)]
 
@@ -106,7 +102,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 
 
 def _told(memory: FollowedMemory, said: datetime, zone: tzinfo) -> list[TimelineEntry]:
-    """The dated sentences of a message that a person said."""
+    """Return the dated sentences of a person's message."""
     record = memory.record
     if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
@@ -146,7 +142,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
 
 
 def _who(record: MemoryRecord) -> str | None:
-    """The speaker, where the message or the evidence names one; else the user."""
+    """Return the speaker that the message or evidence names, else the user."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:
         return name
@@ -155,7 +151,7 @@ def _who(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """When an event is shown no longer: its memory expires, or another takes its place."""
+    """Return when the memory expires or is superseded."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

@@ -1,4 +1,4 @@
-"""Timelines: what happened to a user and when, kept equal to the memories that tell it."""
+"""Timelines: a user's dated events, kept in step with the memories."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob,
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.learned_context import ContextLimits
 
-# What is over is summarized so soon.
+# Delay of summaries of finished periods.
 _SUMMARIES_MINUTES = 5.0
 
 
 def open_timelines(foundation: Foundation, services: Services) -> None:
-    """Opens timelines."""
     client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
     store = TimelineStore(client, keys)
     history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])

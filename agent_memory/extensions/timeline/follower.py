@@ -1,4 +1,4 @@
-"""Keeps timelines equal to the memories that they are made of."""
+"""Keep timelines in step with the memories."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope
 
-# One script takes so many memories, each of a few events.
+# Memories per script call, each with a few events.
 _BATCH = 32
 _TRIES = 5
 
 
 class TimelineFollower:
-    """Brings timelines up to date, makes them anew, and erases them."""
+    """Update, rebuild and erase timelines."""
 
     def __init__(
         self, store: TimelineStore, profiles: ProfileFollower, scan: MemoryScan, history: TimelineHistory, *, statements: bool
     ) -> None:
-        """`profiles` know the zones of users. `statements`: the dated statements of persons are events, since no model takes facts of
-        them."""
+        """`profiles` know users' zones. With `statements`, dated statements of persons are events."""
         self._store = store
         self._profiles = profiles
         self._scan = scan
@@ -35,7 +34,7 @@ class TimelineFollower:
         self._statements = statements
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Brings the timelines up to date with these memories. Raises RedisUnavailable when they change all the time."""
+        """Update the timelines of these memories. Raises RedisUnavailable if they keep changing."""
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])
 
@@ -50,7 +49,7 @@ class TimelineFollower:
         raise RedisUnavailable("memories changed again and again while their timeline was brought up to date", retry_after=1)
 
     async def rebuild(self, scope: Scope, owner: TimelineOwner) -> int:
-        """Makes a timeline anew from the memories that are current or over; returns of how many."""
+        """Rebuild a timeline from current and expired memories; return how many."""
         await self._store.clear(owner.name, owner.user_key)
         count = 0
         async for mids in self._memories_of(scope, owner):
@@ -65,7 +64,6 @@ class TimelineFollower:
             yield mids
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes the timelines of a user, in one namespace or in all."""
         erased: Counter[str] = Counter()
         for name, namespace in (await self._store.owners_of(scope.tenant, owner.user_id)).items():
             if owner.namespace in (None, namespace):
@@ -85,7 +83,6 @@ class TimelineFollower:
         return {owner: await self._profiles.zone_of(owner) for owner in owners}
 
     async def zone_of(self, owner: TimelineOwner) -> tzinfo:
-        """The zone of an owner's days."""
         return await self._profiles.zone_of(owner)
 
 

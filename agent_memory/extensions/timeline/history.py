@@ -1,4 +1,4 @@
-"""The timeline of another time, from the memories that held or were known then."""
+"""Timelines of another time, from the memories that were true or known then."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from agent_memory.foundation.storage.search.results import PAST, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
 
 MOST_READ = 2_000
-"""Of each index so many memories are looked at, the newest."""
+"""Newest memories read from each index."""
 _PAGE = 1_000
 
 
 class TimelineHistory:
-    """Reads what a timeline was made of at a time, and which of its memories are over."""
+    """Read the memories of a timeline at a past time, and its expired memories."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """The events of what was said by `as_of` and held then, by what was known at `known_at` (None: by what is known now)."""
+        """Return the events said by `as_of` and valid then, as known at `known_at` (None: now)."""
         at = as_of or known_at
         assert at is not None
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), Num("c") <= at.timestamp())
@@ -65,7 +65,7 @@ class TimelineHistory:
         return entries
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
-        """The names of an owner's memories whose time is over, in pages; versions that are no longer current are none."""
+        """Yield pages of an owner's expired memories, without retired versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         for start in range(0, 1_000_000, _PAGE):
             names = (await search(self._client, self._indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
@@ -81,7 +81,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """What `TimelineStore.read_events` answers of a timeline that these entries make."""
+    """Return what `TimelineStore.read_events` would answer for these entries."""
     meant = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
@@ -93,7 +93,7 @@ def page_of(entries: Sequence[TimelineEntry], asked: EventRange) -> tuple[int, l
 
 
 def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> bool:
-    """Whether a version is the one that is meant, and neither superseded nor expired by then."""
+    """True for the version known at `known_at` that is neither superseded nor expired at `at`."""
     record = memory.record
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False

@@ -1,4 +1,4 @@
-"""Days, weeks and months: their names and ends, and groups of events by them (pure)."""
+"""Days, weeks and months: names, ends, and grouping of events."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agent_memory.extensions.timeline.event_time import PRECISIONS, Precision
 from agent_memory_client.models.features.timeline import Granularity, PeriodState, PeriodSummary, TimelineEvent, TimelinePeriod
 
 UNITS: Sequence[Granularity] = ("day", "week", "month")
-"""What has summaries, the shortest first."""
+"""Units with summaries, shortest first."""
 _EPOCH = date(1970, 1, 1)
 
 
 class Period(NamedTuple):
-    """A calendar day, ISO week, month or year, its last day included."""
+    """A calendar day, ISO week, month or year; `end` is included."""
 
     start: date
     end: date
@@ -23,14 +23,14 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """How it is with the summary of a period: what an answer says of it."""
+    """State and summary of a period, for answers."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
 
 def period_of(day: date, unit: str) -> Period:
-    """The `day`, `week`, `month` or `year` that a day is in. Raises KeyError for another unit."""
+    """Return the `day`, `week`, `month` or `year` that contains a day. Raises KeyError for another unit."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
@@ -45,22 +45,22 @@ def period_of(day: date, unit: str) -> Period:
 
 
 def day_number(day: date) -> int:
-    """A day in days since 1970."""
+    """Return a day in days since 1970."""
     return (day - _EPOCH).days
 
 
 def day_of(number: int) -> date:
-    """The day of a number of days since 1970. Raises OverflowError for one that no calendar has."""
+    """Return the day of a number of days since 1970. Raises OverflowError beyond the calendar."""
     return _EPOCH + timedelta(days=number)
 
 
 def period_key(period: Period, unit: str) -> str:
-    """The name of a day, week or month in keys: its unit's letter and the number of its first day."""
+    """Return the name of a period in keys: its unit's letter and the number of its first day."""
     return f"{unit[0]}{day_number(period.start)}"
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """The period that `period_key` named, and its unit. Raises ValueError for another word."""
+    """Undo `period_key`; return period and unit. Raises ValueError."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -68,7 +68,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """When a period is over (s): the midnight behind its last day in `zone`."""
+    """Return when a period is over (s): midnight after its last day in `zone`."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Their zones are none that anybody knew.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
@@ -76,16 +76,18 @@ def closing_time(period: Period, zone: tzinfo) -> int:
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """The day, week and month in which an event begins, as far as its time is known so exactly: their names in keys, and when they are
-    over (s)."""
+    """Return names in keys and end times (s) of the day, week and month in which an event begins.
+
+    Leaves out units finer than the event's precision.
+    """
     periods = [(unit, period_of(first, unit)) for unit in UNITS if PRECISIONS.index(unit) >= PRECISIONS.index(precision)]
     return [(period_key(period, unit), closing_time(period, zone)) for unit, period in periods]
 
 
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
-    """The events by the period in which they begin, in order; what is known less exactly stands in the longer period that is known.
+    """Group events by the period in which they begin; inexact events go to a longer period.
 
-    `summaries` are by the names of periods in keys.
+    `summaries` are by the periods' names in keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""What a prompt says of some days: lines of events and of the summaries of periods (pure)."""
+"""Format days for a prompt: lines of events and of summaries of periods."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from agent_memory.extensions.timeline.summaries.digest import event_line, weight
 from agent_memory.foundation.text.dates.asked_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
-# Of so few days each event is told; of more the summaries of the periods within them.
+# Up to so many days, each event is shown; beyond, summaries of periods.
 _FEW_DAYS = 7
-# Of a longer time so many of its periods are read, the latest.
+# Latest periods read of a longer time.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""The day by which a line is ordered, and its text."""
+"""The day to sort a line by, and its text."""
 
 
 class NamedDays(NamedTuple):
-    """Some days (since 1970), both included; None is "from ever" and "for ever"."""
+    """A range of days (since 1970), both included; None is open."""
 
     first: int | None
     last: int | None
 
     def hold(self, first: int, last: int | None) -> bool:
-        """Whether something of these days (None: still open) lasted into them."""
+        """True if something from `first` to `last` (None: open) overlaps these days."""
         return (self.last is None or first <= self.last) and (self.first is None or last is None or last >= self.first)
 
     def contain(self, period: Period) -> bool:
-        """Whether all of a period is within them."""
+        """True if all of a period is within these days."""
         first, last = day_number(period.start), day_number(period.end)
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """Whether an event lasted into them; not where all that is known is a longer time in which it may have been on any day."""
+        """True if an event overlaps these days, unless it is only dated to a longer period."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -51,7 +51,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """What they are told by: months, weeks, or (None) each event."""
+        """The unit to show: months, weeks, or (None) each event."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -62,14 +62,14 @@ class NamedDays(NamedTuple):
 
 
 def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
-    """Return the days of a time that is asked about, as `zone` counts them."""
+    """Return the days of an asked time, in `zone`."""
     first = None if span.start.year <= 2 else day_number(span.start.astimezone(zone).date())
     last = None if span.end.year >= 9998 else day_number((span.end - timedelta(microseconds=1)).astimezone(zone).date())
     return NamedDays(first, last)
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """The names in keys of the latest periods that days are told by, with so many more days on either side."""
+    """Return names in keys of the latest periods to show, with `margin` days on either side."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -85,7 +85,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
-    """Return events of a day whose moment is known on the day that a zone has then."""
+    """Move one-day events with a known moment to that moment's day in the zone."""
     return [_in_zone(event, zone) for event in events]
 
 
@@ -97,7 +97,7 @@ def _in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """The summaries of periods within some days, the latest first, and the events that stand in none of them, the weightiest first."""
+    """Return the summaries of periods within days, latest first, then other events, weightiest first."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -115,7 +115,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """The summaries of the latest days, then of weeks before them, then of months before these; the latest first."""
+    """Return summaries of the latest days, weeks before them, and months before these, latest first."""
     lines: list[Line] = []
     shown: list[Period] = []
     for unit, most in _LATEST.items():
@@ -135,7 +135,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """The day by which a line of a digest is ordered: it has its days in front; "2024-03" stands before the days of that month."""
+    """Return the day to sort a digest line by; "2024-03" comes before the days of that month."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

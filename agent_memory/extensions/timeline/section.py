@@ -1,6 +1,6 @@
-"""The timeline in a memory prompt: what happened in the time that the query names, else in the latest days, weeks and months that are over.
+"""The timeline as a section of the prompt: the time that the query names, else the latest finished periods.
 
-The same bytes while nothing changed.
+The text stays byte-identical while the timeline does.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 from agent_memory_client.models import SearchRequest
 
 TIMELINE_HEADING = part_heading("what happened to the user, by days")
-# So many characters of a query are read for a time.
+# Characters of a query that are searched for a time.
 _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """What a prompt asks, and when."""
+    """The prompt's question, and its time."""
 
     text: str
     now: datetime
 
     def days(self, zone: tzinfo) -> NamedDays | None:
-        """Return the days that it asks about in a zone; None where it asks about none."""
+        """Return the days it asks about in a zone, or None."""
         span = asked_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """All steps of the section of one prompt."""
+    """All steps of the section for one prompt."""
 
     ask: PromptAsk
     store: TimelineStore
@@ -56,10 +56,10 @@ class TimelineReads:
     count: Callable[[str], int]
     question: _Question
     lines: Sequence[tuple[str, str]] = ()
-    """What can be shown, the most important first, each with the day by which it is ordered."""
+    """Lines to show, most important first, each with its day."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One read. Days are asked for as UTC has them and one more on either side: the prompt's zone comes with the replies."""
+        """Queue one read, with a day more on either side: the prompt's zone comes with the replies."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -68,7 +68,6 @@ class TimelineReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
-        """The events and summaries of the reply as lines."""
         shown = parse_prompt_reply(replies[0], self.question.now.timestamp())
         if shown is None:
             return self
@@ -79,19 +78,17 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, events, shown.summaries))
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
-        """As many lines as fit into the tokens asked for, and into `tokens`."""
+        """Return the lines that fit into the requested and the given tokens."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(TIMELINE_HEADING + DATA_NOTE)
         lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
         return replace(self, lines=lines)
 
     def count_tokens(self) -> int:
-        """How many tokens it takes."""
         text = self._text()
         return self.count(text) if text else 0
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """One message in the order of days, or nothing."""
         text = self._text()
         return SectionText(parts=[text]) if text else SectionText()
 
@@ -100,7 +97,7 @@ class TimelineReads:
 
 
 class TimelineSection:
-    """The timeline of whom a prompt is for, where the request asks for it."""
+    """The reader's timeline, if the request asks for it."""
 
     kind = SectionKind.RECALLED
 
@@ -109,7 +106,6 @@ class TimelineSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> TimelineReads | None:
-        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
         wanted = ask.body.timeline
         owner = None if wanted is None else owner_of_prompt(ask)
         if wanted is None or owner is None:
@@ -118,6 +114,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Read as a search of the same prompt reads it."""
+    """Read the question as a search of the same prompt does."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

@@ -1,4 +1,4 @@
-"""Timelines as callers see them: read, and made anew."""
+"""Read and rebuild timelines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
 REBUILD = "rebuild-timeline"
-"""The name of the job, as it stands in Redis: make the timeline of a `user_id` in a `namespace` anew."""
+"""Job name: rebuild the timeline of a `user_id` in a `namespace`."""
 
 SUMMARIZE = "summarize-periods"
-"""The name of the job: make the summaries of a `timeline` (its name in keys) that wait."""
+"""Job name: write the waiting summaries of a `timeline` (its name in keys)."""
 
 
 class TimelineService:
-    """Reads timelines. Who is limited to some agents has none: a timeline is made of what belongs to the user alone."""
+    """Read timelines. Callers limited to agents have none: timelines consist of users' own memories."""
 
     def __init__(
         self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: OrderStore, *, statements: bool
@@ -40,7 +40,7 @@ class TimelineService:
         self._statements = statements
 
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
-        """A user's events in order: one round trip for those of now, in days of the user's zone.
+        """Return a user's events in order; one round trip for the present, in the user's zone.
 
         Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
         """
@@ -67,14 +67,14 @@ class TimelineService:
         )
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Orders that a timeline be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        """Order a rebuild; return the work to wait for. Raises as `read`."""
         owner = self.owner(writing(scope), user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> TimelineOwner:
-        """Whose timeline a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        """Return the timeline that a request means. Raises BadInput without a user, and Forbidden."""
         namespace, user_id = shared_place_of(scope, "timelines", namespace, user_id)
         if not scope.reaches(namespace, user_id):
             raise Forbidden("these credentials do not reach this timeline", field="namespace")
@@ -88,10 +88,10 @@ def _range(query: TimelineQuery) -> EventRange:
         raise BadInput("`from` must not be after `to`", field="from", where="query")
     facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
     low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
-    # A summary tells of all that happened, not of a topic alone.
+    # A summary covers all events, not one topic.
     return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
 
 
 def _events(shown: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
-    """What is still shown at a moment: an event leaves at once when its memory expires, however late a worker takes it out."""
+    """Parse the events still shown at a moment: expired ones disappear before a worker removes them."""
     return [TimelineEvent.model_validate(event) for event in shown if event.get("until", float("inf")) > moment]

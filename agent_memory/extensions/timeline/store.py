@@ -1,4 +1,4 @@
-"""Timelines in Redis: brought up to date by one script, read by another in one round trip."""
+"""Timelines in Redis: updated by one script, read by another in one round trip."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""Whose timeline it is: exactly this user in exactly this namespace (None: in none)."""
-# A prompt looks at so many events.
+"""Exactly this user in exactly this namespace (None: in none)."""
+# Events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
 _STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ReadMemory(NamedTuple):
-    """A memory as the follower read it; `state` is what its script insists on. `memory` is None for what is gone."""
+    """A memory as read; the script checks `state`. `memory` is None if it is gone."""
 
     mid: str
     state: Sequence[str]
@@ -43,7 +43,7 @@ class ReadMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a timeline is to have of a memory: nothing without an owner."""
+    """What a timeline gets from a memory: nothing without an owner."""
 
     mid: str
     state: Sequence[str]
@@ -52,7 +52,6 @@ class Followed:
     zone: tzinfo = UTC
 
     def item(self) -> dict[str, Any]:
-        """As the script takes it."""
         item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
         if self.owner is not None and self.entries:
             item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
@@ -63,7 +62,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """Which events of a timeline are meant: those of some days (None: from the first, to the last), by topic and entity, and a page."""
+    """Requested events: days (None: open), topic and entity, and a page."""
 
     low: int | None = None
     high: int | None = None
@@ -71,12 +70,11 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """Reads the summaries of the periods of this unit, too."""
+    """Also read the summaries of periods of this unit."""
 
 
 class PromptRange(NamedTuple):
-    """What a prompt reads of a timeline: days (since 1970; None: from the first, to the last), whether their events, and the summaries of
-    these periods beside those of the latest events."""
+    """A prompt's read: days since 1970 (None: open), whether to read events, and further periods."""
 
     low: int | None
     high: int | None
@@ -85,15 +83,13 @@ class PromptRange(NamedTuple):
 
 
 class PromptEvents(NamedTuple):
-    """What a prompt may show of a timeline: events, and summaries by the names of their periods in keys."""
+    """Events for a prompt, and summaries by the periods' names in keys."""
 
     events: Sequence[dict[str, Any]]
     summaries: dict[str, dict[str, Any]]
 
 
 class TimelineStore:
-    """All reads and writes of timelines."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -103,7 +99,7 @@ class TimelineStore:
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """The memories of these names as they are now, also those whose time is over; one round trip."""
+        """Read memories by name, also expired ones, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -115,7 +111,7 @@ class TimelineStore:
         return [_read_memory(mid, *replies[3 * index : 3 * index + 3]) for index, mid in enumerate(mids)]
 
     async def follow(self, followed: Sequence[Followed]) -> list[bool]:
-        """Brings timelines up to date; False for each memory that has changed since it was read: nothing was done about it."""
+        """Update timelines; return False for each memory that changed after it was read, and was skipped."""
         if not followed:
             return []
         items = [item.item() for item in followed]
@@ -123,11 +119,11 @@ class TimelineStore:
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str) -> int:
-        """Deletes a timeline; returns of how many memories it was."""
+        """Delete a timeline; return its number of memories."""
         return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
 
     async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """How many events are meant, a page of them in the order of their days, and the summaries of their periods; one round trip."""
+        """Return the number of events, a page of them by day, and the summaries of their periods."""
         series, other = [*asked.facets, "", ""][:2]
         total, rows, periods = await self._read(
             any=self._keys.config,
@@ -146,7 +142,7 @@ class TimelineStore:
         return int(total), [json.loads(row) for row in rows], states
 
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, asked: PromptRange) -> None:
-        """Puts the reading for a prompt on a pipeline: one reply, which `parse_prompt_reply` reads."""
+        """Queue the read for a prompt; `parse_prompt_reply` parses its one reply."""
         call = _PROMPT.read_only(
             any=self._keys.config,
             root=self._keys.root,
@@ -160,20 +156,20 @@ class TimelineStore:
         pipe.execute_command(*call)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """The timelines (their names in keys) of a user, each with its namespace."""
+        """Return a user's timelines: name in keys to namespace."""
         key = self._timeline_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """A summary as it is kept; None where there is none, or what it was made of is no longer shown."""
+    """Return a stored summary; None if missing, or if something in it has expired."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
 
 def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
-    """What an answer says of a period: its summary, or that it is not over yet, or waits to be made."""
+    """Return a period's summary, or whether it is still open or waits for one."""
     summary = live_summary(stored, now)
     if summary is not None:
         return SummaryState("current", PeriodSummary.model_validate(summary))
@@ -182,7 +178,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
-    """What `queue_prompt` brought, as far as it is shown at a moment (s); None without a timeline."""
+    """Parse the reply to `queue_prompt`, as shown at `now` (s); None without a timeline."""
     identity, events, stored = reply
     if not identity:
         return None

@@ -1,4 +1,4 @@
-"""Summary views of the archived server, as a move brings them in."""
+"""Import summary views of the archived server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class ArchivedViews:
-    """Brings in views and their partitions; in a dry run it only says what would be new."""
+    """Import views and partitions; a dry run only reports what would be new."""
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store
@@ -20,7 +20,7 @@ class ArchivedViews:
         self._partitions: set[tuple[str, str]] = set()
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Whether the view is new here. Raises ValueError for what is no view, or none that can be computed."""
+        """Return True if the view is new. Raises ValueError for an invalid view."""
         view = SummaryView.model_validate(values)
         try:
             check_view(view)
@@ -33,10 +33,10 @@ class ArchivedViews:
         return fresh
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Whether the partition is new here, None when its view is not. Raises ValueError for what is no partition."""
+        """Return True if the partition is new, None without its view. Raises ValueError."""
         result = SummaryViewPartitionResult.model_validate(values)
         if not dry_run:
-            # Without a fingerprint the next refresh of a continuous view makes it anew.
+            # Without a fingerprint the next refresh of a continuous view computes it.
             return await self._store.add_partition(scope, result.view_id, Partition(result, ""))
         name = (result.view_id, group_key(result.group))
         if result.view_id not in self._views and await self._store.load_view(scope, result.view_id) is None:

@@ -17,7 +17,6 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 
 
 def open_views(foundation: Foundation, services: Services) -> None:
-    """Opens summary views."""
     store = ViewStore(foundation.client, foundation.keys)
     summarizer = ViewSummarizer(services[MemoryScan], services[TenantModels].chat, foundation.counter)
     services.add(

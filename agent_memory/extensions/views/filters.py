@@ -1,4 +1,4 @@
-"""What a summary view may ask for, and which memories its partitions are made of (pure)."""
+"""Check summary views, and select the memories of their partitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
 
 
 def check_view(body: CreateSummaryViewRequest) -> None:
-    """Raises Refused for what views do not do, and BadInput for a filter that does not fit."""
+    """Raise UnsupportedRequest for unsupported views, and BadInput for an invalid filter."""
     if body.source != "long_term":
         raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
@@ -51,12 +51,11 @@ def check_view(body: CreateSummaryViewRequest) -> None:
 
 
 def users_named(filters: Mapping[str, Any]) -> list[str]:
-    """The users that a view's filters name."""
+    """Return the users in a view's filters."""
     return _texts(filters.get("user_id"))
 
 
 def _texts(value: object) -> list[str]:
-    """Every string of a filter's value."""
     if isinstance(value, str):
         return [value]
     inner = cast("list[Any]", list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [])
@@ -64,9 +63,9 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """The group with its values as they are stored (NFC).
+    """Return the group with values as stored (NFC).
 
-    Raises Refused when it has other keys than its view groups by, and BadInput for a value that the field cannot have.
+    Raises UnsupportedRequest if its keys differ from the view's, and BadInput for an invalid value.
     """
     if set(group) != set(view.group_by):
         wanted = ", ".join(view.group_by) or "no fields"
@@ -76,7 +75,7 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
 
 
 def selection_of(view: SummaryView, now: datetime) -> Selection:
-    """The memories of all of a view's partitions."""
+    """Return the memories of all partitions of a view."""
     wanted: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
         wanted["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
@@ -84,11 +83,11 @@ def selection_of(view: SummaryView, now: datetime) -> Selection:
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
-    """Those of a view's memories that belong to a group; None when the view's own filters rule all of them out."""
+    """Limit a view's memories to a group; None if the view's filters exclude it."""
     narrowed: dict[str, Any] = {}
     for name, value in group.items():
         own: Any = getattr(selection, name)
-        # Both must hold: the group's value is one that the view's filter lets through, or there is nothing to look for.
+        # Both must hold: without a match in the view's own filter there is nothing to look for.
         if own is not None and not _lets_through(own, value):
             return None
         narrowed[name] = _filter(GROUP_FIELDS[name], value, f"group.{name}")
@@ -103,7 +102,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
-    """A filter as views write it: a plain value is `eq`, a list is `any`, an object has the operators. Raises BadInput."""
+    """Parse a view's filter: a value is `eq`, a list `any`, an object operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

@@ -1,4 +1,4 @@
-"""The keys of summary views."""
+"""Keys of summary views."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class ViewKeys:
-    """The keys of summary views in one bucket: see `VIEWS.keys` in `feature.py`."""
+    """Keys of summary views in one bucket: see `feature.py`."""
 
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"
@@ -14,9 +14,7 @@ class ViewKeys:
         self._root = root
 
     def views(self, tenant: str) -> str:
-        """A tenant's views, by id."""
         return f"{self._root}sv:{digest('views', tenant)}"
 
     def partitions(self, tenant: str, view_id: str) -> str:
-        """A view's partitions, by group."""
         return f"{self._root}svp:{digest('view', tenant, view_id)}"

@@ -1,4 +1,4 @@
-"""The prompt of a summary view: some memories of one group -> their summary (pure)."""
+"""The prompt of a summary view's partition."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ _ANSWER = 'Answer with a JSON object: {"summary": "the summary"}'
 
 
 class ViewSummary(BaseModel):
-    """What the model answers."""
-
     summary: str = Field(min_length=1, description="The summary of the memories.")
 
 
 def summarize_group(
     memories: Sequence[PromptMessage], group: Mapping[str, str], *, instructions: str | None, max_words: int
 ) -> list[ChatMessage]:
-    """The messages of one call; memories are put in time order. `instructions` are the view's own, as plain text: braces mean nothing."""
+    """Return the messages of one call, memories by time. `instructions` are plain text of the view."""
     wanted = f"\n\nInstructions for this summary:\n{instructions.strip()}" if instructions and instructions.strip() else ""
     system = f"{_TASK}{wanted}\n\nAt most {max_words} words. {_ANSWER}"
     ordered = sorted(memories, key=lambda item: (item.created_at, item.number))

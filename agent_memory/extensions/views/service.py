@@ -1,4 +1,4 @@
-"""Summary views and the tasks that compute them, as the API offers them."""
+"""Summary views and their tasks, as the API offers them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent_memory_client.models import (
 )
 
 MAX_VIEWS = 1000
-# Names of jobs, as they stand in Redis.
+# Names of jobs in Redis.
 RUN_VIEW = "run_view"
 """Compute all partitions of the view `view_id` for the task `task_id`."""
 REFRESH_VIEW = "refresh_view"
@@ -35,8 +35,6 @@ REFRESH_VIEW = "refresh_view"
 
 
 class ViewService:
-    """Views of the caller's tenant."""
-
     def __init__(
         self, settings: Settings, store: ViewStore, orders: OrderStore, summarizer: ViewSummarizer, erasures: ErasureGuard
     ) -> None:
@@ -47,8 +45,11 @@ class ViewService:
         self._erasures = erasures
 
     async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
-        """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many, and
-        ErasureUnderWay while a user whom its filters name is erased: that ends views about the user."""
+        """Store a view under a new id.
+
+        Raises UnsupportedRequest and BadInput for an invalid view, Conflict for too many, and ErasureUnderWay while a
+        user in its filters is erased.
+        """
         _whole_tenant(writing(scope))
         check_view(body)
         for user_id in users_named(body.filters):
@@ -60,24 +61,23 @@ class ViewService:
         return view
 
     async def list_views(self, scope: Scope) -> Sequence[SummaryView]:
-        """All views, the oldest first."""
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
     async def get_view(self, scope: Scope, view_id: str) -> SummaryView:
-        """Raises NotFound."""
+        """Return a view. Raises NotFound."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found")
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
-        """Deletes a view and its partitions; one that is not there is no error."""
+        """Delete a view with its partitions; a missing one is no error."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return AckResponse(status="ok")
 
     async def run_partition(self, scope: Scope, view_id: str, body: RunSummaryViewPartitionRequest) -> SummaryViewPartitionResult:
-        """Computes and stores one partition now, within a time budget. Raises NotFound, Refused and BadInput for a wrong group."""
+        """Compute and store a partition within a time budget. Raises NotFound, UnsupportedRequest, BadInput."""
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
@@ -89,7 +89,7 @@ class ViewService:
         return partition.result
 
     async def read_partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:
-        """The stored partitions whose groups have the wanted values (None: any), by group. Raises NotFound."""
+        """Return stored partitions by group, of the wanted values (None: any). Raises NotFound."""
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
         asked = {name: value for name, value in wanted.items() if value is not None}
@@ -102,7 +102,7 @@ class ViewService:
         return sorted(results, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
-        """Orders that all partitions be computed; a task of the same id starts over. Raises NotFound."""
+        """Order all partitions; a task of the same id starts over. Raises NotFound."""
         _whole_tenant(writing(scope))
         await self.get_view(scope, view_id)
         task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
@@ -111,7 +111,7 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:
-        """A task; one that the workers gave up has failed. Raises NotFound."""
+        """Return a task; one that workers gave up has failed. Raises NotFound."""
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")
@@ -122,20 +122,20 @@ class ViewService:
 
 
 def _whole_tenant(scope: Scope) -> None:
-    """Views belong to the whole tenant. Raises Forbidden for whoever is limited to a part of it."""
+    """Raise Forbidden for limited callers: views belong to the whole tenant."""
     if scope.limited:
         raise Forbidden("summary views are made, run and deleted with credentials that are not limited to some namespaces, users or agents")
 
 
 def _reaches_view(scope: Scope, view: SummaryView) -> bool:
-    """Whether a view has a group for each caller who is limited like this one, and says nothing of others in its filters."""
+    """True if a view has groups for a limited caller, and filters that name nobody else."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)
 
 
 def _reaches_group(scope: Scope, group: Mapping[str, str]) -> bool:
-    """Whether all memories of a group are within the caller's reach."""
+    """True if all memories of a group are within the caller's reach."""
     return not scope.limited or (scope.agents is None and scope.reaches(group.get("namespace"), group.get("user_id")))
 
 

@@ -1,4 +1,4 @@
-"""Summary views, their partitions, and the tasks that compute them. One hash holds a tenant's views, one a view's partitions."""
+"""Summary views, partitions and tasks in Redis: a hash of views per tenant, a hash of partitions per view."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _TASK_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A computed partition, and a fingerprint of everything that it was made of."""
+    """A computed partition, and a fingerprint of its inputs."""
 
     result: SummaryViewPartitionResult
     fingerprint: str
 
 
 def group_key(group: Mapping[str, str]) -> str:
-    """The name of a partition: the same for the same values in any order."""
+    """Return a partition's name, independent of the order of its values."""
     return digest("group", *(part for item in sorted(group.items()) for part in item))
 
 
 class ViewStore:
-    """All reads and writes of views, partitions and tasks. Every answer takes one round trip, however many there are."""
+    """Reads and writes of views, partitions and tasks, each in one round trip."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -42,7 +42,6 @@ class ViewStore:
         self._store = Script(client, "views/partitions_store")
 
     async def add_view(self, scope: Scope, view: SummaryView) -> None:
-        """Stores a view."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hset(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -50,7 +49,7 @@ class ViewStore:
                 await pipe.execute()
 
     async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Stores a view that another server made, unless there is one of its id; True when it did."""
+        """Store another server's view unless its id exists; return True if stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -58,7 +57,7 @@ class ViewStore:
                 return bool((await pipe.execute())[0])
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Stores a partition unless there is one of its group: True when it did, None when there is no such view."""
+        """Store a partition unless its group has one; return True if stored, None without the view."""
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -66,24 +65,22 @@ class ViewStore:
         return await self.store_partitions(scope, view_id, [partition]) or None
 
     async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
-        """A view, or None."""
         key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
         return None if raw is None else SummaryView.model_validate_json(raw)
 
     async def count_views(self, scope: Scope) -> int:
-        """How many views there are."""
         key = self._view_keys.views(scope.tenant)
         return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
-        """All views, the oldest first."""
+        """Return all views, oldest first."""
         key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
+        """Delete a view with its partitions; runs store no more. Return True if it existed."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)
@@ -91,13 +88,15 @@ class ViewStore:
                 return bool((await pipe.execute())[0])
 
     async def load_tenants(self) -> Sequence[str]:
-        """Everyone who has had views."""
+        """Return all tenants that have had views."""
         key = self._view_keys.tenants
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Stores computed partitions; False when their view was deleted meanwhile. Raises ErasureUnderWay, with none stored, when
-        somebody whose memories may be in them is erased."""
+        """Store partitions; return False if their view is gone.
+
+        Raises ErasureUnderWay, with none stored, while somebody whose memories may be in them is erased.
+        """
         items: list[str] = []
         guards: list[Guard] = []
         for partition in partitions:
@@ -113,24 +112,22 @@ class ViewStore:
         return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
-        """The stored partitions of a view, by `group_key`."""
+        """Return a view's stored partitions by `group_key`."""
         key = self._view_keys.partitions(scope.tenant, view_id)
         raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
     async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
-        """Deletes some partitions by `group_key`."""
         if names:
             with redis_errors():
                 await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
-        """Stores a task for seven days from now; one of the same id is replaced."""
+        """Store a task for seven days, replacing one of the same id."""
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 
     async def load_task(self, scope: Scope, task_id: str) -> Task | None:
-        """A task, or None."""
         key = self._keys.task(scope.tenant, task_id)
         raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
         return None if raw is None else Task.model_validate_json(raw)

@@ -1,4 +1,4 @@
-"""Computing a partition of a summary view: by the language model, or without one by the memories that tell most, and it says which."""
+"""Compute a partition of a summary view, by a language model or from the most telling memories."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 log = logging.getLogger(__name__)
 
 NO_MODEL = "no language model is configured: the memories that tell most are shown"
-# The newest memories of a partition are what its summary is made of; `memory_count` counts all.
+# Newest memories in a summary; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
-# What a prompt adds to a memory.
+# Tokens that a prompt adds to a memory.
 _SHOWN_TOKENS = 40
 _SUMMARY_WORDS = 400
 _ANSWER_TOKENS = _SUMMARY_WORDS * 4
 _LEAST_TOKENS = 96
 _SUMMARY_TOKENS = 600
 _LINE_TOKENS = 120
-# Answers with which a model declines; they never are a summary.
+# Answers with which a model declines.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class ViewSummarizer:
-    """Makes partitions; stores nothing."""
+    """Compute partitions; stores nothing."""
 
     def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
-        """`chat_of` gives the model that a tenant may use."""
+        """`chat_of` returns a tenant's model."""
         self._survey = survey
         self._chat_of = chat_of
         self._counter = counter
@@ -51,10 +51,11 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """The partition of a group as it is now; `seconds` bounds the model's time.
+        """Compute the partition of a group; `seconds` bounds the model's time.
 
-        With a `stored` one it is a refresh: what was made of the same memories in the same way comes back as it is, and so does a model's
-        summary while the model is away. Otherwise a model that fails is replaced by the memories that tell most, which `degraded` says.
+        A refresh passes the `stored` partition: it is returned if its inputs are unchanged, or if the model is
+        unavailable and had written it. Otherwise a failing model is replaced by the most telling memories, which
+        `degraded` reports.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -82,7 +83,7 @@ class ViewSummarizer:
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
     ) -> str:
-        """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Summarize the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
         while True:
@@ -107,7 +108,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """The newest memories that have room, as the prompt shows them."""
+        """Return the newest memories that fit, as the prompt shows them."""
         shown: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
@@ -116,13 +117,13 @@ class ViewSummarizer:
             if shown and room < 0:
                 break
             said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
-            # The newest come first, and at equal times the one that was found later is the older one.
+            # Newest first; of equal times the later hit is older.
             role = said_by if isinstance(said_by, str) else record.memory_type.value
             shown.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
         return shown
 
     async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
-        """The memories that hold most of what all of them say, in time order, a line each."""
+        """Return the most telling memories by time, a line each."""
         return await aside(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:

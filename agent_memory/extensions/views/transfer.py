@@ -1,4 +1,4 @@
-"""Partitions of summary views, as they leave with a user and come back, and as they are erased and purged."""
+"""Export, import, erase and purge partitions of summary views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class _SummaryLine(BaseModel):
-    """A partition of a summary view that is of one user alone."""
+    """A partition in an export, of one user alone."""
 
     view: SummaryView | None = None
     partition: SummaryViewPartitionResult
@@ -27,15 +27,13 @@ class _SummaryLine(BaseModel):
 
 
 class ViewTransfer:
-    """Exports, restores, erases and purges what views hold of a user."""
-
     kinds = ("summary",)
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """The partitions that are of this user alone, each with its view."""
+        """Yield the partitions of this user alone, each with its view."""
         for view in () if scope.agents is not None else await self._store.load_views(scope):
             for partition in (await self._store.load_partitions(scope, view.id)).values():
                 group = partition.result.group
@@ -47,7 +45,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": shown, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Stores the partition, and its view where that is missing. Raises BadInput, Forbidden, Refused."""
+        """Store a partition, and its view if missing. Raises BadInput, Forbidden, UnsupportedRequest."""
         read = validated(_SummaryLine, line)
         result = read.partition
         namespace = result.group.get("namespace")
@@ -75,7 +73,7 @@ class ViewTransfer:
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Deletes views about the user, and summaries that may tell of the user; views kept up to date make those of the others again."""
+        """Delete views about the user, and summaries that may mention the user; continuous views recompute others'."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in users_named(view.filters):
@@ -88,7 +86,7 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Drops the partitions that may have been made of memories of these groups; views kept up to date make them anew."""
+        """Delete the partitions that may contain memories of these groups; continuous views recompute them."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
             stored = await self._store.load_partitions(scope, view.id)

@@ -1,1 +1,1 @@
-"""Facts from what was said, and what they do to what is remembered."""
+"""Extract facts from messages, and reconcile them with memories."""

@@ -1,4 +1,4 @@
-"""How much of what waits goes into one request: as much as was set, and no more than the model's context has room for."""
+"""Size batches for a model: at most the configured size, and what its context has room for."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ LEAST_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class PromptShares:
-    """Parts of the room that a prompt leaves in a model's context."""
+    """Token shares of the room that a prompt leaves in a model's context."""
 
     messages: int
     """New messages, as the prompt shows them."""
     before: int
-    """What helps to understand them: the messages before them, or the summary so far."""
+    """Context: earlier messages, or the summary so far."""
     answer: int
-    """The answer."""
 
     @classmethod
     def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """For facts: an answer about messages is about as long as they are. None when there is surely no room beside the `prompt`."""
+        """Return shares for facts: an answer is about as long as its messages. None if there is certainly no room."""
         return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """For summaries, the one so far is before the messages. None as for `of`."""
+        """Return shares for summaries: the summary so far precedes the messages. None as for `of`."""
         return cls._split(chat, chat.room(prompt, answer), messages=0.3, before=0.4)
 
     @classmethod
@@ -51,12 +50,12 @@ class PromptShares:
         return cls(shown, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
     def beside(self, before: int) -> int:
-        """What messages may have when what is before them has `before` tokens: they take what it leaves of its share."""
+        """Return the tokens for messages if the context takes `before` tokens: they get its unused share."""
         return self.messages + max(self.before - before, 0)
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, shown: int | None = None) -> list[StoredMessage]:
-    """The first messages that together have at most `tokens` tokens, and at most `shown` as a prompt shows them; one in any case."""
+    """Return the first messages within `tokens`, and within `shown` as a prompt shows them; at least one."""
     taken: list[StoredMessage] = []
     for stored in messages:
         tokens -= stored.tokens
@@ -68,12 +67,11 @@ def within(messages: Sequence[StoredMessage], tokens: int, shown: int | None = N
 
 
 def size(messages: Sequence[StoredMessage]) -> int:
-    """The tokens of messages as a prompt shows them."""
     return sum(stored.tokens + LINE_TOKENS for stored in messages)
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, asked: int) -> bool:
-    """True if a request about `asked` tokens was too much for a slow model, which from now on is asked about half of them at once."""
+    """True if about `asked` tokens were too much for a slow model; it gets half as many from now on."""
     if error.data.get("reason") != "timeout" or asked < 2 * LEAST_ASKED:
         return False
     chat.context.learn_timeout(asked)
@@ -81,5 +79,5 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, asked: int) -> boo
 
 
 def less(planned: int, failed: int) -> int:
-    """What is tried after `failed` tokens were too much: what is planned by now if that is clearly less, else half."""
+    """Return the next size after `failed` was too much: `planned` if clearly less, else half."""
     return planned if planned <= failed * 4 // 5 else failed // 2

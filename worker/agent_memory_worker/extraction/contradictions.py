@@ -1,7 +1,7 @@
-"""Contradictions found late: facts that came by different ways and were never judged together are, while their tenant is idle.
+"""Find contradictions between facts that were never judged together, while their tenant is idle.
 
-A pass looks at some of what changed since the last one and asks about each fact and what is near it; it ends nothing by likeness alone.
-The cursor moves after the write: a pass that dies between them is made again, and finds nothing that it did already.
+A pass judges some changed facts with their neighbors; similarity alone ends no fact. The cursor moves after the write:
+a pass that dies is repeated without effect.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact with when it was last said (epoch seconds), and whether somebody gave it other words."""
+    """A fact, when it was last said (epoch seconds), and whether somebody edited it."""
 
     memory: StoredMemory
     said: float
@@ -58,7 +58,7 @@ class _Fact:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A fact, and those that were said before it and may have ended with it."""
+    """A fact, and earlier ones that it may have ended."""
 
     newer: _Fact
     older: list[_Fact]
@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass for a tenant: how many facts it ended, or proposes to, and which memories it changed so far."""
+    """One tenant's pass: number of ended facts, and changed memories so far."""
 
     runtime: Runtime
     scope: Scope
@@ -75,12 +75,12 @@ class _Pass:
     touched: set[str] = field(default_factory=set[str])
 
     async def is_idle(self) -> bool:
-        """Whether the tenant is idle still. What this pass changed is work, too: a model is asked no further before that is done."""
+        """True while the tenant is idle; work caused by this pass counts, so it is done before more is asked."""
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Looks at some of what changed of each idle tenant since it was looked at; returns how many facts were ended or are to be."""
+    """Judge some changed facts of each idle tenant; return how many were or will be ended."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -94,9 +94,9 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """One pass for a tenant: first what needs no model, then as much of the rest as one pass may ask.
+    """Run a tenant's pass: first what needs no model, then as much as one pass may ask.
 
-    Where a pass breaks off, the cursor stays and the next takes up what was not judged. Raises ModelUnavailable (also for a spent budget).
+    If it breaks off, the cursor stays. Raises ModelUnavailable (also for a spent budget).
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -118,9 +118,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Asks a model, carries out what it says, and remembers what was judged; whether that is all of them. Raises ModelUnavailable.
+    """Ask a model, apply its answers and remember them; return True if all were judged. Raises ModelUnavailable.
 
-    Where it answers unusably it is asked about half as many at a time; what it cannot answer alone is passed over.
+    An unusable answer halves the batch; a single fact without a usable answer is skipped.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -148,7 +148,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Each changed fact with what is near it and was never judged with it, once: (said later, said before)."""
+    """Return pairs of a changed fact and a neighbor that were never judged: (said later, said before)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -182,7 +182,7 @@ def _compared(memory: StoredMemory) -> bool:
 
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
-    """Whether both are values of one slot by the same kind of source, and not the same value: that needs no model."""
+    """True if both are different values of one slot from one kind of source: that needs no model."""
     mine, theirs = newer.memory.record, older.memory.record
     alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
     return alike and not says_same(mine.text, theirs.text)
@@ -196,7 +196,8 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """The questions with only those older facts that a model says are no longer true. Raises ModelUnavailable, ModelAnswerInvalid."""
+    """Keep in each question the older facts that a model calls outdated. Raises ModelUnavailable,
+    ModelAnswerInvalid."""
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
     numbers = {memory.mid: number for number, memory in enumerate(memories, start=1)}
@@ -216,9 +217,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """Ends the older facts, or proposes it; whether nothing of it is left.
+    """End the older facts, or propose it; return True if nothing is left.
 
-    What this pass changed already, or somebody else meanwhile, is left: it has changed, so a later pass looks at it again.
+    Memories changed by this pass or meanwhile are left: a later pass sees the change.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -247,7 +248,7 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """The latest recorded changes of memories, by their names in keys."""
+    """Return the latest changes of memories, by name in keys."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -258,18 +259,19 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """Whether one of them ended the other before, or is proposed to: somebody undid that, rejected it, or has still to decide."""
+    """True if one ended the other before or is proposed to: it was undone, rejected, or is undecided."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
 
 def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
-    """Whether a caller pinned or edited it."""
+    """True if a caller pinned or edited the fact."""
     edits = (change for change in history[fact.memory.mid] if change.kind is ChangeKind.UPDATE and change.origin.get("actor") == "client")
     return fact.memory.record.pinned or fact.edited or any(edits)
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """Whether a person must agree that the later ends the earlier: it was true before, is less trusted, or no caller wrote it as that."""
+    """True if a person must approve that the newer fact ends the older: that one is newer, more trusted or a
+    caller's."""
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

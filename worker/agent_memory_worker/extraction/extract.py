@@ -1,4 +1,4 @@
-"""Extraction: a model is asked, some messages at a time, which facts they hold; the cursor moves with the facts it brought."""
+"""Ask a model for the facts in new messages, a batch at a time; the cursor moves with the stored facts."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ _ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
-    """Asks the model about all messages behind the cursor; returns how many memories that made or changed.
+    """Extract facts from all messages after the cursor; return how many memories changed.
 
-    One call takes the facts out of a batch, at most one more decides what they do to what is remembered, unless the model's context is too
-    small for that. A batch that has no room in it, or to which no answer begins in time, is asked about in parts. What has no room even by
-    itself is set aside, and work goes on behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as
-    many memories as it may: the cursor then stays where it is, nothing is stored.
+    One call extracts a batch, at most one more reconciles it, if the context allows. A batch that does not fit, or is
+    not answered in time, is split; a single message that does not fit is set aside. Raises ModelUnavailable,
+    ModelAnswerInvalid, and TooMany at the tenant's limit: then nothing is stored and the cursor stays.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -114,7 +113,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """What of the model's context is left for messages and answers beside the instructions; None when that is surely nothing."""
+    """Return the room for messages and answer beside the instructions; None if there is certainly none."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -184,9 +183,9 @@ async def _facts_of(
     *,
     halved: bool = False,
 ) -> list[ExtractedFact]:
-    """The facts of an answer. When it is cut off twice, each half of the messages is asked about once (`halved`); then whole facts count.
+    """Return the facts of an answer; if it is cut off, ask once about each half (`halved`), then keep whole facts.
 
-    Adds to `refused` why facts of it are none. Raises ModelUnavailable and ModelAnswerInvalid.
+    Adds reasons for rejected facts to `refused`. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -208,7 +207,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """The facts, those under other ids whose own one belongs to somebody else: who knows a message can compute it, and come first."""
+    """Give other ids to facts whose id another owner has: ids can be computed from messages."""
     taken = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken}
     return [
@@ -220,7 +219,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 def _read_batch(
     hearing: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """The new messages and those before them as a model is told of them, and whether it is worth to ask."""
+    """Return new and earlier messages for the model, and whether asking is worth it."""
     messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _said(hearing, stored))]
     before = [ExtractionMessage(stored, text) for stored in earlier if stored.seq < batch[0].seq and (text := _said(hearing, stored))]
     return messages, before, _worth_it(messages, before, questions=questions)
@@ -229,24 +228,23 @@ def _read_batch(
 def _found(
     runtime: Runtime, ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], messages: Sequence[ExtractionMessage], **more: Any
 ) -> list[Candidate]:
-    """What of a model's facts may be remembered."""
     return _screen(runtime, candidates(ref, rules, facts, messages, **more), messages)
 
 
 def _said(hearing: StatementFilter, stored: StoredMessage) -> str | None:
-    """What a model is told of a message: never a request to forget, which would be remembered by it."""
+    """Return a message's text for the model; None for requests to forget, which would be remembered."""
     return None if asked_to_forget(stored.message) is not None else hearing.said(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
-    """The last of the messages before the new ones, as many and as much of each as have room."""
+    """Return the last earlier messages that fit."""
     shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
     return _prompt_messages(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
 
 
 def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
-    """The facts with those in quarantine that read like instructions, or come from a message that does."""
+    """Quarantine facts that read like instructions, or come from a message that does."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
         return list(facts)
@@ -258,10 +256,8 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
 
 
 def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
-    """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question; a question is none.
-
-    With `questions` they are worth it, too: a summary names what is open.
-    """
+    """True if the messages may contain a fact: a statement, or assent to a question; questions only with
+    `questions`."""
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):
         return True
@@ -273,7 +269,7 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
-    """Messages as the prompt shows them; answers cite them by small numbers, which cannot be invented ids."""
+    """Number messages for the prompt: answers cite numbers, which cannot be invented ids."""
     return [PromptMessage(number, message.role, cut(message), message.said) for number, message in enumerate(messages, start=first)]
 
 

@@ -1,7 +1,7 @@
-"""Reconciliation: what the facts of a batch do to what is remembered, decided with one call of a model at most where its context has room.
+"""Decide what new facts do to memories, with at most one model call where its context allows.
 
-The same words, and nearly the same, are settled without one: they are evidence. What has nothing near it is new. The rest is asked about,
-all at once, and the answer may only name what it was shown.
+Equal wording is evidence, a fact without neighbors is new. The model judges the rest at once, and may only name what it
+was shown.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A candidate that a model must judge, with the places (from 1) of what it is near."""
+    """A candidate for the model, with the places (from 1) of its neighbors."""
 
     candidate: Candidate
     near: list[int]
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """What is to be done with the facts of a batch. Embeds their texts in one call, asks the model once at most.
+    """Decide about the facts of a batch: one embedding call, at most one model call.
 
-    Raises ModelUnavailable and ModelAnswerInvalid; nothing has been changed then.
+    Raises ModelUnavailable and ModelAnswerInvalid; nothing has changed then.
     """
-    # What is in quarantine decides nothing about what is remembered.
+    # Quarantined facts decide nothing about memories.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
     facts = [fact for fact in facts if fact.record.quarantine is None]
     if not facts:
@@ -91,7 +91,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
-    """What says the same in the same words, give or take their small ones."""
+    """Return the memory with the same words, apart from function words."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -100,7 +100,7 @@ def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Stems in their order, what is denied, the type and the day: vectors see none of these."""
+    """Return stems in order, negation, type and day: vectors see none of these."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -110,7 +110,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Said again is more evidence; repeated by the assistant, which knows it from us, it is none."""
+    """Count a repeated fact as evidence, unless the assistant repeats what it was shown."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -121,9 +121,9 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """One valid decision for each, in order, asked for in one call, or in several when the model's context has no room for all.
+    """Return a valid decision for each fact, from one call, or several for a small context.
 
-    Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown.
+    Raises ModelAnswerInvalid if an answer leaves out a fact or names one that was not shown.
     """
     decided: list[DecisionAnswer] = []
     most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(asked))), _LEAST_NOTE_TOKENS))
@@ -145,7 +145,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """The first of the facts that have room in one call with what they are near; one in any case."""
+    """Return the first facts that fit into one call with their neighbors; at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown: set[int] = set()
     for number, open_ in enumerate(asked):
@@ -161,7 +161,7 @@ def _fitting(
 async def _decisions(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
 ) -> list[DecisionAnswer]:
-    """The answer about some of the facts, with the places of `kept`. Raises as `judge_facts`, and ContextExceeded."""
+    """Return the decisions about some facts. Raises as `judge_facts`, and ContextExceeded."""
     numbers = sorted({k for open_ in asked for k in open_.near})
     shown = {k: number for number, k in enumerate(numbers, start=1)}
 
@@ -193,7 +193,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """The answers with each fact that was simply added to a taken slot judged by it: it repeats what is kept there, or ends it."""
+    """Decide about facts added to a taken slot: they repeat its value, or end it."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(asked, answers, strict=True):
@@ -214,15 +214,14 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """The decisions that the answers come to, and the facts that are simply new.
+    """Return decisions, and facts that are simply new.
 
-    What is pinned is not changed, and no event is ended: what would do that stands beside it. So does the second that would change the
-    same memory.
+    Pinned memories and events are not changed: such a fact is added. So is a second change of one memory.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
     touched: set[str] = set()
-    # Of several facts for a taken slot the latest ends what is kept there.
+    # Of several facts for a taken slot, the latest ends its value.
     pairs = sorted(zip(asked, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
     for open_, answer in pairs:
         candidate, record = open_.candidate, open_.candidate.record
@@ -251,7 +250,7 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """A fact that is older than the one that keeps its slot, as what was true until that began; None for any other."""
+    """Return a fact older than its slot's value as true until that began; None for any other."""
     kept = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if kept is None or kept.pinned or begins_at(kept) <= begins_at(record):
         return None
@@ -260,14 +259,14 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """Whether a fact may end another: it is not pinned, no event, and did not begin later."""
+    """True if a fact may end another: not pinned, no event, not begun later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
 def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """Whether a memory may get the words of a fact: it is not pinned, of the same type, and for events of the same day."""
+    """True if a memory may get a fact's words: not pinned, same type, and for events same day."""
     old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False
@@ -276,9 +275,9 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """A memory with the words, tags and dates of a fact that says more; its id, place, times of making, pin and metadata are its own.
+    """Give a memory the words, tags and dates of a fact; its id, scope, pin and metadata stay.
 
-    So are the dates that a caller gave it: a model reads dates out of words, a caller knows them.
+    Dates that a caller gave stay, too: a model only reads them out of words.
     """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
     first, second = (old, new) if old.source_class in (None, "client") else (new, old)
@@ -290,10 +289,9 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 
 
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
-    """All decisions, so that of each slot one fact is current.
+    """Return all decisions, with one current fact per slot.
 
-    New facts of one slot follow each other: each ends when the next begins. A fact beside the one that keeps its slot (`holders`, by its
-    id) goes without it.
+    New facts of one slot follow each other. A fact beside its slot's holder (`holders`, by id) loses the slot.
     """
     settled: list[Decision] = []
     taken: dict[str, MemoryRecord] = {}

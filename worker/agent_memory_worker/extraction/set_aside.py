@@ -1,4 +1,4 @@
-"""Batches that extraction gives up are set aside: what failed too often, and what the model has no room for. Work goes on behind them."""
+"""Set aside batches that extraction gives up, so that work continues after them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 
 
 async def set_aside_failed(runtime: Runtime, member: str) -> bool:
-    """Takes the batch that extraction failed at so often out of its way; it can be replayed or dropped by itself.
+    """Set aside the batch that failed too often; it can be replayed or dropped.
 
-    False when there is none, and for a batch that is set aside already: that one ends as any other dead letter.
+    Returns False without a batch, and for one that is set aside already, which ends as a dead letter.
     """
     if "." in member:
         return False
@@ -28,7 +28,7 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
 
 
 async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
-    """Takes what the model has no room for out of the way of later messages. Raises `error` again for what is set aside already."""
+    """Set aside messages that do not fit into the model. Raises `error` again if they are set aside already."""
     if "." in sid:
         raise error
     log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)

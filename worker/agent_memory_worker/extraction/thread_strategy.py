@@ -1,4 +1,4 @@
-"""The strategy "summary": one memory per session, which each batch of messages brings up to date."""
+"""The strategy "summary": one memory per session, updated by each batch of messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares
 
-# The contract's names.
+# Names of the archived server's contract.
 _TOPIC = "thread-summary"
 _SUMMARY_VERSION = "thread-summary-v1"
 _MOST_CITED = 1000
@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """The contract's id of the summary of a session."""
+    """Return the contract's id of a session's summary."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -48,9 +48,9 @@ async def summarize(
     shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
-    """What becomes of a session's summary with these messages; nothing when it is pinned.
+    """Return the decision about a session's summary after these messages; none if it is pinned.
 
-    With a small context the summary is no longer than there is room for it. Raises ModelUnavailable and ModelAnswerInvalid.
+    In a small context the summary is shortened. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:
@@ -67,7 +67,7 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """The id of a session's summary, and the summary as it stands. Somebody else may have taken the contract's id: it can be computed."""
+    """Return id and memory of a session's summary; another owner may have taken the contract's id."""
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)
     for name, summary in zip(names, await runtime[MemoryStore].find(scope, names), strict=True):
@@ -78,7 +78,6 @@ async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[st
 
 
 def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:
-    """What the model is asked, by the rules of a session."""
     return summarize_thread(former, shown, max_words=words, instructions=rules.instructions, zone=rules.zone, language=rules.language)
 
 

@@ -1,1 +1,1 @@
-"""The upkeep of memories: their vectors, duplicates, retention and what is counted of them."""
+"""Upkeep of memories: vectors, duplicates, retention and usage."""

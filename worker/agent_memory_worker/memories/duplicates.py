@@ -1,7 +1,6 @@
-"""Compaction: repeats are merged, found by their words and, where a model can judge it, by their stored vectors. Nothing is embedded.
+"""Merge duplicates, found by words and, where a model can judge, by stored vectors.
 
-A pass looks at memories in the order of their last change and compares each with everything of its scope, so a pass over what changed
-since the last one finds what a pass over everything would.
+A pass compares each changed memory with everything in its scope, so it finds what a pass over everything would.
 """
 
 from __future__ import annotations
@@ -35,20 +34,18 @@ log = logging.getLogger(__name__)
 
 _JOB = "compact"
 _FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
-# What was changed shortly before the last pass is compared by vectors again: its own may have come after that pass.
+# Recently changed memories are compared again: their vectors may have come after the last pass.
 _OVERLAP_MICROS = 600_000_000
 _QUERIES = 100
 _MOST_TWINS = 1000
 _MOST_NEAR = 16
 _PAIRS_PER_CALL = 20
-# What a prompt adds to a pair, and the answer about it.
+# Tokens that a prompt adds to a pair and its answer.
 _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merges the repeats of what changed since this last ended well, and of idle tenants what a model judges to say the same; returns how
-    many memories went.
-    """
+    """Merge duplicates of changed memories, and of idle tenants those that a model judges; return how many went."""
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()
@@ -65,9 +62,9 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merges what says the same of what changed since the tenant was idle last; nothing while it is busy (no `began`).
+    """Merge similar memories changed since the tenant was last idle; nothing while it is busy (no `began`).
 
-    How far it was looked stands by tenant. Where a model is away or its budget is spent, the next pass takes up what was not judged.
+    If the model is unavailable or its budget spent, the next pass continues.
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
@@ -85,14 +82,13 @@ async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> 
 
 
 async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
-    """Carries out an order to merge repeats."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     arguments = order.arguments
     await compact(runtime, scope, Selection.of(arguments["namespace"], arguments["user_id"], arguments["session_id"]))
 
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
-    """Merges the repeats of the memories that are meant; returns how many memories went."""
+    """Merge the duplicates of selected memories; return how many went."""
     wanted = replace(selection, memory_type=_FACTS.memory_type)
     gone = 0
     async for page in runtime[MemoryScan].walk_memories(scope, wanted, by="changed"):
@@ -108,12 +104,12 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _whose(record: MemoryRecord) -> Selection:
-    """The memories of the same namespace, user and type. A namespace or user that is missing cannot be asked for: see `kin`."""
+    """Select memories of the same namespace, user and type; missing ones cannot be queried: see `kin`."""
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merges what says the same in the same words: among the page, and between the page and everything else."""
+    """Merge memories with the same words, in the page and with everything else."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -152,8 +148,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merges what a model judges to say the same among memories with similar vectors; how many went, and whether all was judged: a model
-    that is away, or has no budget left, is asked another time."""
+    """Merge similar memories that a model judges equal; return how many went, and whether all were judged."""
     gone, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -170,18 +165,18 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             if len(batch) > 1:
                 most = len(batch) // 2
                 continue
-            # What cannot be read whole cannot be judged: both stay.
+            # Pairs that do not fit cannot be judged: both stay.
             log.warning("two similar memories are not compared: %s", error)
             asked = asked[1:]
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
-            # An answer that cannot be used will be the same another time.
+            # An unusable answer would be the same next time.
             complete = isinstance(error, ModelAnswerInvalid)
             break
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
-                # One that has just been merged is no longer what was judged; the next pass asks again.
+                # A memory merged just now is no longer what was judged; the next pass asks again.
                 gone += int(await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other]))
         different = [pair_by_versions(*pair) for number, pair in enumerate(batch, start=1) if number not in same]
         await runtime[MergeStore].remember_judged(different)
@@ -192,7 +187,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """The first pairs that have room in one call; one in any case."""
+    """Return the first pairs that fit into one call; at least one."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     for number, pair in enumerate(pairs):
         room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
@@ -202,7 +197,7 @@ def _fitting(
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Pairs (what would stay, what would go) with similar vectors, each once, nearest first for every memory of the page."""
+    """Return pairs (would stay, would go) with similar vectors, each once, nearest first."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     seen = {memory.mid: memory for memory in page}
@@ -227,7 +222,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
 
 
 def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """The pairs that may be compared, as (what would stay, what would go)."""
+    """Return the comparable pairs, as (would stay, would go)."""
     ordered = [sorted(pair, key=precedence) for pair in pairs]
     return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
 
@@ -237,6 +232,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
+    """Return the places (from 1) of equal pairs. Raises ModelUnavailable, ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

@@ -1,5 +1,4 @@
-"""Memories whose time is over: they leave the place of current ones, versions that were retired too early get their vector, and
-what was forgotten long ago is deleted for good."""
+"""Move expired memories, embed those without a vector, and delete what was forgotten long ago."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Deletes for good what was forgotten more than 30 days ago and has not come back; returns how many memories that were."""
+    """Delete what was forgotten more than `forgotten_kept_days` ago and not restored; return how many changes."""
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
     gone = offset = 0
@@ -28,7 +27,7 @@ async def end_forgotten(runtime: Runtime) -> int:
             scope = scope_of_work(tenant)
             deleted = await _delete_forgotten(runtime, scope, change_id)
             gone += deleted
-            # What has come back by another way keeps its history, and the change its place in the list.
+            # Restored memories keep their history, and the change its place in the list.
             offset += not deleted
     return gone
 
@@ -44,7 +43,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Moves what has ended and embeds what lacks its vector; returns how many memories that were. Reads never wait for it."""
+    """Move expired memories and embed those without a vector; return how many. Reads never wait for it."""
     done = 0
     while ended := await runtime[MemoryStore].find_ended(_BATCH):
         moved = await runtime[MemoryStore].sweep_memories(ended)
@@ -59,6 +58,6 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Brings the index up to what was read and what has ended since, and ends what is over. None of it is waited for by any read."""
+    """Update usage counts, sweep, and delete forgotten memories. Reads never wait for it."""
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

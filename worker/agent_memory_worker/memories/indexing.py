@@ -1,4 +1,4 @@
-"""Indexing: memories get their vector, and messages the words around them, in batches across sessions."""
+"""Embed memories, and messages with their neighbors, in batches across sessions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from agent_memory.foundation.text.retrieval_units import needs_context, passage_
 from agent_memory.runtime import Runtime
 
 _SPENT_SECONDS = 300
-# So many passages are embedded in one step: a few seconds of a local model. With all that is due in one step its lease would end first.
+# Passages per step: seconds of a local model. More would outlast the lease.
 _PASSAGES = 128
 _BUSY_SECONDS = 3
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: asyncio.Semaphore | None = None) -> int:
-    """Embeds the memories of these claims with one call of the embedder, and ends the claims; returns how many became findable.
+    """Embed the memories of these claims in one call, and end the claims; return how many became findable.
 
-    Those of a tenant whose budget of tokens is counted are embedded on it, in calls of their own; when it is spent, they wait. Long texts
-    are embedded a few at a time, and wait while others are: `long_texts` counts those.
-    Raises ModelUnavailable and ModelAnswerInvalid; what was not stored until then is not.
+    Tenants with a token budget get calls of their own, and wait when it is spent. Long texts are embedded a few at a
+    time; `long_texts` counts them. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, gone = await runtime[MemoryStore].index_jobs(list(leases))
@@ -42,7 +41,7 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
         return done
     busy = long_texts is not None and long_texts.locked()
     totals = accumulate(len(passages[job.mid]) for job in long)
-    # One that has more passages than this alone is embedded alone.
+    # A memory with more passages than this is embedded alone.
     now = [] if busy else [job for job, total in zip(long, totals, strict=True) if total <= _PASSAGES] or long[:1]
     for job in long[len(now) :]:
         await runtime.outbox.fail_claim(
@@ -101,17 +100,17 @@ async def _index(
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Lets a memory wait for its vector until there are tokens again, and looks now and then, since a limit may be raised."""
+    """Delay a memory until there are tokens again, at most 300 s, because a limit may be raised."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Everything whose vector goes into this memory's: neighbours are mostly in the same batch, or in the embedder's cache."""
+    """Return all texts whose vectors go into this memory's; neighbors are mostly in the batch or cached."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """The passages of a long memory that is current."""
+    """Return the passages of a long, current memory."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

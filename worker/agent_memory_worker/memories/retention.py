@@ -1,4 +1,4 @@
-"""Forgetting by settings: what `FORGETTING_*` gives up, tenant by tenant, over everything that is stored."""
+"""Forget memories by the `FORGETTING_*` settings, tenant by tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.runtime import Runtime
 
 
 async def forget_by_settings(runtime: Runtime) -> int:
-    """Deletes what the settings' policy gives up; returns how many memories went. The budget is one per tenant."""
+    """Delete what the policy selects, with one budget per tenant; return how many memories went."""
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     gone = 0
@@ -19,7 +19,7 @@ async def forget_by_settings(runtime: Runtime) -> int:
                 scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False
             )
             gone += answer.deleted
-            # What was changed while it was looked at stays until the next time, so less than all may have gone.
+            # Memories changed meanwhile stay, so fewer than all may have gone.
             if answer.deleted < MAX_DELETIONS:
                 break
     return gone

@@ -1,1 +1,1 @@
-"""Erasing users and sessions, purging sources."""
+"""Erase users and sessions, purge sources."""

@@ -1,7 +1,6 @@
-"""Erasing: everything that an order to delete names goes, sessions first, so that their pending work cannot bring anything back.
+"""Carry out erasures: sessions first, so that their pending work restores nothing.
 
-While the order is not done, nothing is written for whom it names (`storage/erasures.py`). After its last step everything is looked at once
-more, until nothing is found.
+Until the order is done, nothing is written for its owner (`storage/erasures.py`). Repeats until nothing is found.
 """
 
 from __future__ import annotations
@@ -29,14 +28,13 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """The order was carried out by another worker, or was given anew: what is here now is not meant by it."""
+    """Another worker carried out the order, or it was given anew: it does not cover what exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
-    """Carries out an order and leaves a receipt; returns how much went. Done twice, the second time finds nothing.
+    """Carry out an order and leave a receipt; return how much was deleted. A repeat finds nothing.
 
-    What goes is what was seen while the order stood, in the version that was seen: a worker that was stopped and wakes up after another
-    one has finished its work deletes nothing that came later.
+    Only versions seen while the order stood are deleted: a worker that was suspended deletes nothing newer.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -52,7 +50,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. What cannot be read stops nothing: it goes unread, or stays, and is named by the operation."""
+    """One run of an order. Unreadable records stop nothing; the operation names them."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -64,7 +62,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Looks until nothing is found; what names a user or agent elsewhere goes before the last look."""
+        """Erase until nothing is found; traces elsewhere go before the last look."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -74,7 +72,7 @@ class _Erasing:
             raise self._failure
 
     async def _round(self) -> int:
-        """Deletes all that is there; returns how much that was."""
+        """Delete everything found once; return how much."""
         if self._what.agent_id is not None:
             found = await self._erase_agent_sessions(self._what.agent_id)
             found += await self._purge_agent(self._what.agent_id)
@@ -89,7 +87,7 @@ class _Erasing:
         return (+found).total()
 
     async def _require_standing(self) -> None:
-        """Asked after a look, before what was seen is deleted. Raises _OrderEnded."""
+        """Raise _OrderEnded if the order ended; called between each look and its deletion."""
         if not await self._runtime[ErasureStore].stands(self._order):
             raise _OrderEnded
 
@@ -114,7 +112,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Some sessions that the order names, and those that have come to their end but left work behind; none when all are gone."""
+        """Return some sessions of the order, then ended sessions with pending work; none when all are gone."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])
@@ -126,12 +124,11 @@ class _Erasing:
         return [life for life in waiting if life.user_id == what.user_id and what.namespace in (None, life.namespace)]
 
     async def _erase_agent_sessions(self, agent_id: str) -> Counter[str]:
-        """An agent's sessions with what was said there."""
         counts: Counter[str] = Counter()
         async for refs in self._runtime[AgentSessions].pages(self._scope, self._what.namespace, agent_id):
             for ref in refs:
                 await self._require_standing()
-                # An order of its own: when the session is gone, nothing else says that its memories were to go.
+                # Its own order: once the session is gone, nothing else names its memories.
                 erasure = Erasure(self._scope.tenant, ref.namespace, ref.user_id, ref.session_id)
                 mark = await self._runtime[ErasureOrders].order_erasure(self._scope, erasure)
                 await erase(self._runtime, mark.member)
@@ -139,7 +136,7 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """What bears an agent's name, with what was made of it alone."""
+        """Purge what has the agent's name, and what was made of that alone."""
         await self._require_standing()
         where = (self._what.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
@@ -147,7 +144,6 @@ class _Erasing:
         return counts + await self._erase_memories()
 
     async def _run_erasers(self) -> Counter[str]:
-        """What features keep of whom the order names."""
         counts: Counter[str] = Counter()
         for eraser in self._runtime.services.erasers:
             try:
@@ -169,7 +165,7 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """What else names a user or an agent that goes from all namespaces: keys, orders, answers that were kept; and the log of Redis."""
+        """Delete traces of a user or agent in keys, orders and cached answers, and rewrite Redis' log."""
         traces, what, counts = self._runtime[TraceStore], self._what, self.counts
         await traces.forget_claims(self._scope)
         if what.session_id is not None:
@@ -183,6 +179,6 @@ class _Erasing:
             user_id = what.user_id
             counts["keys"] += await self._runtime[TokenService].forget_user(self._scope.tenant, user_id)
             counts["orders"] += await traces.forget_orders(self._scope, lambda kept: may_name_user(kept, user_id))
-            # Last: what a request was answered while this went on may be kept by now.
+            # Last, because answers may have been cached meanwhile.
             counts["answers"] += await traces.forget_answers(user_id)
         await traces.rewrite_log()

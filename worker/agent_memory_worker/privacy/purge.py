@@ -1,7 +1,7 @@
-"""Purging a source: its memories go, and what was made of them. For good: what is kept for an undo could be brought back.
+"""Purge a source: delete its memories and what was made of them, without undo.
 
-All of it is looked at until nothing is left to do, so a worker that was killed, or one that runs beside writers, ends where one run would.
-What goes, goes in the reverse order in which it was found: what was made of a memory before the memory, by which it is known.
+Repeats until nothing is left, so a killed worker or concurrent writers change nothing. Derived memories go before the
+memories that identify them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carries out an order to purge, or only counts, and leaves a receipt."""
+    """Carry out or dry-run an order to purge, and leave a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -68,9 +68,9 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Deletes, or only counts, what comes from a source, of a namespace and user where given; the counts, and some of the memories' ids.
+    """Delete or count what comes from a source; return counts, and some of the memories' ids.
 
-    What cannot be read, so that nobody knows where it comes from, is left and noted.
+    Unreadable records, whose source is unknown, are left and noted.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ async def purge_source(
 
 
 class _Run:
-    """One look at everything, and what follows from it."""
+    """One look at everything, and its consequences."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Run:
         self.named: list[str] = []
 
     async def carry_out(self) -> bool:
-        """Returns whether there was something to do."""
+        """Return True if there was something to do."""
         rounds = await self._rounds()
         tainted = {mid for mids in rounds for mid in mids}
         self._said.mids |= tainted
@@ -134,7 +134,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """The memories (mids) that go: those of the source, then what was made of these alone, and so on."""
+        """Return the memories that go, in rounds: the source's, then those made only of these, and so on."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -169,7 +169,7 @@ class _Run:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """Ends proposals that hold what comes from the source."""
+        """End proposals that contain something of the source."""
         where = {"st": "proposed"}
         where |= {
             name: wanted.eq for name, wanted in (("ns", self._selection.namespace), ("u", self._selection.user_id)) if wanted and wanted.eq
@@ -189,7 +189,7 @@ class _Run:
                         await self._runtime[ChangeStore].end_proposal(self._scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
+        """Remove the source's parts from a memory that stays; return False if nothing was done."""
         memory, lineage, scope = verdict.memory, self._runtime[LineageStore], self._scope
         self._note(verdict)
         if self._dry:
@@ -210,7 +210,7 @@ class _Run:
         return True
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
-        """Deletes those of the memories that still are what they were found to be."""
+        """Delete those memories that are still what they were judged to be."""
         judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids, self._unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
@@ -233,7 +233,7 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Whose summaries may hold something of it."""
+        """Note whose summaries may contain something of the memory."""
         for version in verdict.memory.versions:
             self._said.note(version.record)
             record = version.record

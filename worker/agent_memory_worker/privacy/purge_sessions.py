@@ -1,4 +1,4 @@
-"""What a purge of a source does to sessions that live on: its messages are struck out, and a summary that may tell of them goes."""
+"""Strike a source's messages out of live sessions, and drop summaries that may mention them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_WORDS = "-"
 
 
 class SourceMessages:
-    """Which messages of which sessions are known to be of the source, by the memories that go or lose evidence."""
+    """Messages of the source by session, known from memories that go or lose evidence."""
 
     def __init__(self, source: PurgeRequest) -> None:
         self._source = source
@@ -31,7 +31,7 @@ class SourceMessages:
         self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
 
     def note(self, record: MemoryRecord) -> None:
-        """A version of a memory that goes or loses something."""
+        """Note a version of a memory that goes or loses something."""
         if is_turn(record) and record.session_id is not None:
             self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
         for piece in record.evidence or ():
@@ -39,7 +39,6 @@ class SourceMessages:
                 self._ids[SessionRef(piece.session_id, record.namespace, record.user_id)].update(piece.message_ids)
 
     def of(self, ref: SessionRef) -> Collection[str]:
-        """The ids of the messages of a session."""
         return self._ids.get(ref, ())
 
 
@@ -53,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Goes through the sessions of a place (namespace, user); counts struck `messages` and dropped `contexts`, or only counts (`dry`)."""
+    """Strike messages in all sessions of a namespace and user; return counts of `messages` and `contexts`."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -84,15 +83,15 @@ async def _strike_session(
 
 
 def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: SourceMessages) -> bool:
-    """Whether a message is of the source: by what is known of it here, or because its memory was."""
-    # A source is no matter of words, and a message may have none: a call of a tool, pictures.
+    """True if a message is of the source, by itself or through its memory."""
+    # A source is not judged by words; messages may have none: a tool call, pictures.
     if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
     return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in said.mids
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], said: Collection[str]) -> bool:
-    """Whether the summary may have been made of the source's messages: some have left the session, or nobody knows whether some have."""
+    """True if the summary may cover the source's messages: some left the session, or nobody knows."""
     if said:
         return not {stored.message.id for stored in state.messages}.issuperset(said)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

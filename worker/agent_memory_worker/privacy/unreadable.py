@@ -1,4 +1,4 @@
-"""Records that an erasure or a purge cannot read: they never stop it, and its operation names them."""
+"""Records that an erasure or purge cannot read: they never stop it, and its operation names them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ _MOST_NAMED = 20
 
 
 class UnreadableRecords:
-    """Collects the names of keys that could not be read."""
-
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
 
@@ -23,14 +21,13 @@ class UnreadableRecords:
         return len(self._names)
 
     def add(self, name: str) -> None:
-        """Notes a key."""
         if name not in self._names:
             self._names[name] = None
             log.error("a record cannot be read, and is left to whoever looks after this store: %s", name)
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
-        """Goes on after what a record makes fail, and notes the record. An engine that is away is not the record's fault, and is raised."""
+        """Continue after a record's error and note the record; errors of engines are raised."""
         try:
             yield
         except AgentMemoryError:
@@ -41,12 +38,11 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> dict[str, int]:
-        """As a receipt has it: nothing when all could be read."""
+        """Counts for a receipt; empty if all could be read."""
         return {"unreadable": len(self._names)} if self._names else {}
 
     @property
     def note(self) -> str | None:
-        """What an operation says of them."""
         if not self._names:
             return None
         more = f" and {len(self._names) - _MOST_NAMED} more" if len(self._names) > _MOST_NAMED else ""

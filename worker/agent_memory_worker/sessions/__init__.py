@@ -1,1 +1,1 @@
-"""What becomes of a session's messages: memories, and the summary of the oldest."""
+"""Turn a session's messages into memories, and its oldest ones into a summary."""

@@ -1,4 +1,4 @@
-"""The memories that callers put into a session, stored with the rights of whoever put each there."""
+"""Store the memories that callers put into a session, with their writers' rights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory of a session's journal: as it stands there (`raw`), as it was given, and as it is to be stored."""
+    """A memory in a session's journal: stored (`raw`), given, and as it is to be stored."""
 
     raw: str
     own: OwnMemory
@@ -40,10 +40,10 @@ class _Waiting:
 
 
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: StatementFilter) -> bool:
-    """Stores what waits of a session's memories as if its writers had created it: a repeat is evidence, a slot has one fact.
+    """Store waiting memories as if their writers had created them: repeats are evidence, slots have one fact.
 
-    What its writer could not create, and what has an id that belongs to another owner by now, is refused: the session says so. False when
-    the session or a memory moved on, or when some must wait for others: the rest is for another look at the journal.
+    Memories that their writer could not create, or with a taken id, are refused; the session reports it. Returns False
+    if the session or a memory changed, or some must wait for others: read the journal again.
     """
     if not runtime.settings.longterm.enabled:
         # Switched off since.
@@ -74,7 +74,7 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFil
             "text": hearing.clean(own.record.text),
             "extraction_strategy": journal.strategy.strategy,
             "persisted_at": datetime.now(UTC),
-            # Nothing is taken out of what a caller states.
+            # Nothing is extracted from what a caller states.
             "discrete_memory_extracted": "t",
         }
     )
@@ -83,14 +83,13 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFil
 
 
 def _reaches(journal: Journal, memory: _Waiting) -> bool:
-    """Whether the writer of a memory may write it."""
     return within(scope_of_writer(journal.tenant, memory.own.rights), memory.record)
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Stores memories of writers with the same rights; returns the ids of those that were, None when the session or a memory moved on.
+    """Store memories of writers with equal rights; return their ids, None if something changed meanwhile.
 
-    Those whose id belongs to another owner are `refused`; some that others must be stored before wait.
+    Memories with another owner's id are `refused`; some wait for others.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -116,11 +115,11 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
 
 
 async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
-    """Takes memories out of the journal without storing them; False when the session moved on."""
+    """Remove memories from the journal without storing them; return False if the session changed."""
     fence = _fence(sid, journal, dropped, refused)
     return (await runtime[MemoryCommits].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """The cursor stays: what is moved on is the memories that wait, and only while the session is the one that was read."""
+    """Keep the cursor, and advance only the waiting memories of the session that was read."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

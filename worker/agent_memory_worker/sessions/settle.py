@@ -1,4 +1,4 @@
-"""After work on a session: when nothing of it waits any more, nothing says so any more."""
+"""Clear a session's work mark after its work is done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agent_memory.runtime import Runtime
 
 
 async def settle_session(runtime: Runtime, member: str) -> None:
-    """Ends the record that a session has work, if nothing of it waits; a batch that is done ends as well."""
+    """Clear the record that a session has work, if nothing waits; finished batches, too."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

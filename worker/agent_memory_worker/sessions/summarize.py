@@ -1,4 +1,4 @@
-"""Summaries: the oldest messages of a session that outgrew its window become part of its context, and exactly those are dropped."""
+"""Summarize the oldest messages of a session that outgrew its window, and drop exactly those."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
-# Answers with which a model declines; they never replace a summary.
+# Answers with which a model declines.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
-    """Summarizes a session if its messages have more tokens than its window allows; True when it did.
+    """Summarize a session whose messages exceed its window; return True if it was.
 
-    `plainly` does it without a language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then stays as it is.
+    `plainly` uses no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then stays as it is.
     """
     rules = runtime.settings.working
     if not rules.summarize:
         return False
-    # Most sessions have room: what that takes to know is little, however long they are.
+    # Most sessions have room, and finding that out costs little.
     read = await runtime[SessionStore].by_sid(sid, last=1)
     for _ in range(_ATTEMPTS):
         if read is None or _has_room(runtime, read[1]):
@@ -66,7 +66,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         try:
             summary = await telling
         except ContextExceeded as error:
-            # What has no room in the model's context never will: the session is not held up by it.
+            # Too large for the model's context now and later: the session does not wait.
             log.warning("a session is summarized without the language model: %s", error)
             summary = await _sentence_summary(runtime, state, told, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
@@ -84,13 +84,13 @@ def _has_room(runtime: Runtime, state: SessionState) -> bool:
 
 
 def summary_tokens(window: int) -> int:
-    """How long a summary may be, in tokens: the contract's shares of the window (1/8, 1/10, 1/20), but never more than 2,048."""
+    """Return a summary's limit in tokens: the contract's 1/8, 1/10 or 1/20 of the window, at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
 
 
 def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMessage]]:
-    """The messages in time order, in runs of at most `tokens` tokens as a prompt shows them (a longer message is a run of its own)."""
+    """Split messages into runs of at most `tokens` tokens in a prompt; a longer message is a run of its own."""
     runs: list[list[StoredMessage]] = []
     room = 0
     for stored in messages:
@@ -104,11 +104,11 @@ def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMe
 
 
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """The summary by the language model: the old summary and a chunk give the next one, until all is told.
+    """Extend the old summary by chunk after chunk, with the language model.
 
-    With QUARANTINE it is shown no message that would be put aside as a memory, and a summary that reads like an order is none.
+    With QUARANTINE, suspicious messages are left out, and a suspicious summary is refused.
     """
-    # Of a call, or a picture alone, there is nothing to tell.
+    # Tool calls and pictures have no text.
     left = await aside(
         lambda: [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)],
         sum(len(stored.message.content) for stored in leaving),
@@ -141,7 +141,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
-    """The summary that follows from one and the messages of a run. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the summary after a run of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
     messages = await aside(
         lambda: [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run],
         sum(len(stored.message.content) for stored in run),
@@ -154,28 +154,28 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
         raise ModelAnswerInvalid("the model gave no summary", reason="declined")
     if runtime.settings.longterm.quarantine and suspicion(text, of_user=True):
         raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
-    # A model that does not keep to its number of words must not fill the window with its summary.
+    # A model may ignore its word limit; its summary must not fill the window.
     return runtime.counter.truncate(text, 2 * budget)
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """Whether a message is left out: what the prompts' reader must not take for an order is not told in a summary's words either."""
+    """True if a quarantined message must not reach the prompt's reader in a summary."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
-    """A message that fits into a chunk by itself; only an oversized one is cut, and only for the summary."""
+    """Cut an oversized message to fit into a chunk, for the summary only."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """The summary without a language model: the statements that hold most, old ones included, each with its day and speaker.
+    """Summarize without a model: the most telling statements, each with day and speaker.
 
-    With QUARANTINE, messages that would be put aside as memories are left out.
+    With QUARANTINE, suspicious messages are left out.
     """
     longest = max(budget // 2, 16)
 
@@ -195,6 +195,6 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
 
 def _shortened(runtime: Runtime, text: str, tokens: int) -> str:
-    """A text of at most so many tokens; what is cut ends behind a word, where there are blanks."""
+    """Truncate a text to `tokens`, after a whole word where possible."""
     cut = runtime.counter.truncate(text, tokens)
     return cut if len(cut) == len(text) or text[len(cut)] == " " else cut.rpartition(" ")[0] or cut

@@ -1,4 +1,4 @@
-"""Learning from a session that was marked with its result: once for each result, fenced, with a model or without one."""
+"""Learn from a session that is marked with a result: once per result, fenced, with or without a model."""
 
 from __future__ import annotations
 
@@ -40,21 +40,19 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = logging.getLogger(__name__)
 
-# How often something is learned again because what it was compared with changed meanwhile.
+# Retries after the compared procedures changed.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
-# From here on situations are like each other: for a model, which then says whether they are the same, and without one.
+# Thresholds of similar situations: to show to a model, and to merge without one.
 _LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
 _MOST_KNOWN = 3
-# Of a session, and of each of its messages, a model is shown so many tokens at most.
+# Token limits of a session and each message in the model's prompt.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A marked session as it was read."""
-
     sid: str
     marked: MarkedSession
     scope: Scope
@@ -65,8 +63,6 @@ class _Session:
 
 
 class SessionLearner:
-    """Makes procedures and tool memory of sessions."""
-
     def __init__(
         self,
         settings: Settings,
@@ -76,7 +72,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Without `ContextLimits` no language model is asked."""
+        """Without `ContextLimits` no language model is used."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -88,9 +84,9 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learns from a session by its name in keys: "created", "merged" or "nothing"; "gone" when that was done, or the session is gone.
+        """Learn from a session (its name in keys): "created", "merged", "nothing", or "gone" if done or deleted.
 
-        Raises ModelUnavailable while a model is away, and Conflict when what is compared with changes all the time: it is tried again then.
+        Raises ModelUnavailable, and Conflict if the compared procedures keep changing; retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -124,7 +120,7 @@ class SessionLearner:
     async def _decide(
         self, session: _Session, answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> tuple[str, StoredProcedure | None, ProcedureContent | None, Any]:
-        """What is learned ("created", "merged", "nothing"), the procedure that it is merged with, the new content, and its vector."""
+        """Return the outcome, the procedure to merge with, the new content and its vector."""
         if not session.situation:
             return "nothing", None, None, None
         situation = await self._search.embedded_situation(session.scope.tenant, session.situation)
@@ -156,7 +152,7 @@ class SessionLearner:
         return "created" if known is None else "merged", known, content, vector
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """The procedure that was made of the session's former result, while it names the session."""
+        """Return the procedure learned from the session's former result, while it names the session."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -165,7 +161,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Active procedures of exactly the session's owner for situations like its own."""
+        """Return active procedures of exactly the session's owner for similar situations."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -173,7 +169,6 @@ class SessionLearner:
         return sorted(alike, key=lambda match: -match.fit)
 
     def _draft(self, session: _Session) -> LearnedProcedure:
-        """What the session's calls say without a model: those that worked, in order, and those that did not."""
         steps = steps_of(session.calls, redacts=self._redacts)
         return LearnedProcedure(
             when_to_use=session.situation,
@@ -185,7 +180,7 @@ class SessionLearner:
     async def _ask(
         self, session: _Session, known: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
-        """What a model makes of the session; None without one, or when its answers are of no use."""
+        """Return the model's draft; None without a model, or if its answer is unusable."""
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
             return None
@@ -214,7 +209,7 @@ class SessionLearner:
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})
 
     def _lines(self, session: _Session, tokens: int) -> list[str]:
-        """The session's messages as lines: its first one, and of the others the last ones that have room."""
+        """Format the session's first message, and the last others that fit."""
         messages: list[PromptMessage] = []
         for number, stored in enumerate(session.state.messages, start=1):
             message = stored.message
@@ -277,12 +272,11 @@ class SessionLearner:
 
 
 def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> StoredProcedure | None:
-    """The procedure that a model named as the same."""
     return candidates[draft.same - 1] if draft.same is not None and 1 <= draft.same <= len(candidates) else None
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """The procedure that is the same without a model's word: as near as a repeat, or of the same words."""
+    """Return the procedure that is the same by vector or words."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 

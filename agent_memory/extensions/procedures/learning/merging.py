@@ -1,7 +1,7 @@
-"""What was learned from a session, joined with what is known of like situations (pure).
+"""Merge lessons of sessions into known procedures.
 
-A procedure that a caller stated keeps its words: a session only adds what did not work. One that was learned takes the steps of what
-succeeded; of two that did, those of the model that compared them, or without one the fewer.
+A caller's procedure keeps its words; a session only adds pitfalls. A learned one takes the steps of a success; of two
+successes, those of the model that compared them, or the fewer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one session taught: a draft, and whether a model made it, which compared it with the procedure that it names as the same."""
+    """What one session taught; a model's draft was compared with the procedure that it names as the same."""
 
     draft: LearnedProcedure
     source: ProcedureSource
@@ -32,7 +32,6 @@ class Lesson:
 
 
 def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now: datetime) -> ProcedureContent:
-    """A procedure of one session alone."""
     draft = lesson.draft
     return ProcedureContent(
         **owner.model_dump(include=set(ProcedureOwner.model_fields)),
@@ -50,7 +49,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(known: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """A procedure with one session more; what the session said before, if it was learned from already, no longer counts."""
+    """Return a procedure with one more session, replacing what that session added before."""
     known = without_session(known, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = known.origin == "learned" and _takes_steps(known, lesson)
@@ -75,7 +74,7 @@ def merged(known: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureC
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """A procedure without what these sessions added to its pitfalls, and without naming them."""
+    """Remove sessions from a procedure, with the pitfalls that only they added."""
     gone = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     told = {line for source in gone for line in source.pitfalls} - {line for source in rest for line in source.pitfalls}

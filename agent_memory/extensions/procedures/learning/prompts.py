@@ -1,4 +1,4 @@
-"""The prompt that makes a procedure of a session that is over, compared with what is known of like situations (pure)."""
+"""The prompt that turns a finished session into a procedure, compared with similar ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 VERSION = "procedure/1"
-"""What a change cites as the prompt that it comes from: changed whenever what the prompt asks for changes."""
+"""Cited by changes; increase it whenever the prompt changes."""
 
 _TASK = f"""You read a session of an agent that is over, and write down what a later agent should do in the same kind of situation.
 
@@ -39,8 +39,6 @@ Answer with a JSON object: {{"when_to_use": "...", "steps": ["..."], "tools": ["
 
 
 class LearnedProcedure(BaseModel):
-    """What the model answers."""
-
     when_to_use: str = Field(default="", description="The kind of situation, or an empty text.")
     steps: list[str] = Field(default=[], description="What to do, in order.")
     tools: list[str] = Field(default=[], description="Names of tools.")
@@ -60,7 +58,7 @@ class LearnedProcedure(BaseModel):
 
 
 def learn_procedure(session: Sequence[str], result: SessionResultRequest, known: Sequence[ProcedureContent]) -> list[ChatMessage]:
-    """The messages of one call; `session` holds its messages as lines of JSON, `known` the procedures of like situations."""
+    """Return the messages of one call; `session` are JSON lines, `known` are similar procedures."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}
     parts = [
         f"The session, one JSON object per line:\n{fence(chr(10).join(session), 'session')}",

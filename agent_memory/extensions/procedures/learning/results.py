@@ -1,4 +1,4 @@
-"""Results of sessions: marked by a caller in the session itself, in the script that orders that it be learned from."""
+"""Results of sessions, stored in the session; the same script orders a worker to learn from them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from agent_memory_client.models import Instant
 from agent_memory_client.models.features.procedures import SessionResult, SessionResultRequest
 
 LEARN_SESSION = "learn_session"
-"""The errand that learns from a session which was marked with a result."""
+"""The job that learns from a marked session."""
 
 
 class MarkedSession(NamedTuple):
-    """A session's result as a worker reads it: the session's life, which of its results that is, and what was learned before."""
+    """A session's result for a worker: `epoch` is the session's life, `mark` counts its results."""
 
     tenant: str
     epoch: str
@@ -40,7 +40,7 @@ class MarkedSession(NamedTuple):
 
 
 class _ResultLine(BaseModel):
-    """How a session was said to have ended. What was learned of it is a line of its own, which nothing here names."""
+    """A session's result in an export. What was learned is a line of its own."""
 
     said: SessionResultRequest
     at: Instant
@@ -48,7 +48,7 @@ class _ResultLine(BaseModel):
 
 
 class ResultStore:
-    """Reads and writes results of sessions, also as a part of the session's line in an export."""
+    """Read and write results of sessions; also a part of the session's line in an export."""
 
     part = "result"
 
@@ -58,7 +58,7 @@ class ResultStore:
         self._mark = Script(client, "procedures/session_result", fsync=fsync)
 
     async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
-        """Marks a session with its result; None when there is no such session. Raises Forbidden for one that is out of reach."""
+        """Mark a session with its result; None without the session. Raises Forbidden."""
         permit_session(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         sid = self._keys.sid(scope.tenant, ref)
@@ -76,14 +76,14 @@ class ResultStore:
         return None if reply is None else _shown(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """A session's result; None without one. Raises Forbidden for a session that is out of reach."""
+        """Return a session's result or None. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
         return None if values[0] is None else _shown(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """The result of a session by its name in keys; None without one."""
+        """Return the result of a session by its name in keys, or None."""
         meta = self._keys.session(sid).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "tn", "ep", "rm", "rs", "rl")))[0]
         if values[1] is None or values[3] is None:
@@ -92,7 +92,6 @@ class ResultStore:
         return MarkedSession(tenant, epoch, mark, SessionResultRequest.model_validate_json(result), json.loads(learned or "{}"))
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> dict[str, Any] | None:
-        """The result, and whether something was learned of it."""
         if b"rs" not in fields:
             return None
         outcome = json.loads(fields.get(b"rl", b"{}"))
@@ -100,7 +99,8 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """The fields of the result, whose agent is the import's; calls of tools are counted by the messages. Raises BadInput, Forbidden."""
+        """Return the fields of a result, with the import's agent; `messages` are counted already. Raises BadInput,
+        Forbidden."""
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
         permit_agent(scope, agent_id)
@@ -109,7 +109,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Orders that it be learned from a session whose result waited for that when it was exported."""
+        """Order learning from a session whose result was still waiting in the export."""
         found = await self.load(scope, session)
         if found is not None and found.learned == "waiting":
             await self.mark(

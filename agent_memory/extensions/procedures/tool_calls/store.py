@@ -1,4 +1,4 @@
-"""What is known of tools, in Redis: a hash for each tool of an owner, beside the procedures and in their index."""
+"""Statistics of tools in Redis: one hash per tool and owner, in the index of procedures."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """A clause: what is known of tools, or of one, within a scope."""
+    """Return a filter for statistics of all tools or one, within a scope."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
 
 class ToolStore:
-    """Reads and counts calls of tools."""
-
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
-        """With `redacts`, no secret of an argument or an error is kept."""
+        """With `redacts`, secrets in arguments and errors are removed."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -48,7 +46,7 @@ class ToolStore:
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
 
     def call_arguments(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> tuple[str, dict[str, Any]]:
-        """The key of a call's tool, and the call as the scripts count it."""
+        """Return the key of a call's tool, and the call as the scripts count it."""
         arguments: dict[str, Any] = {
             "fields": tool_fields(scope.tenant, owner, call.tool, at.timestamp()),
             "ok": call.success,
@@ -63,7 +61,7 @@ class ToolStore:
         return self._procedure_keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
 
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
-        """Counts a call; what is known of its tool then."""
+        """Count a call and return its tool's statistics."""
         key, arguments = self.call_arguments(scope, owner, call, at)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         await self._write(tool=key, guard=guard, call=arguments)
@@ -71,14 +69,14 @@ class ToolStore:
         return decode_tool({name.encode(): value for name, value in zip(TOOL_FIELDS, values, strict=True) if value is not None})
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[ToolMemory]]:
-        """How many tools match, and a page of them, the newest first."""
+        """Return the number of matching tools and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(TOOL_FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """The name in keys and the fields of each tool that matches."""
+        """Yield name in keys and fields of each matching tool."""
         async for page in walk(self._client, self._index, clause, "c"):
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:
@@ -91,7 +89,7 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str]) -> bool:
-        """Stores what an export knows of a tool, unless something is known of it here; True when it did."""
+        """Store exported statistics unless the tool has some here; return True if stored."""
         key = self._procedure_keys.procedure(tool_pid(scope.tenant, owner, tool))
         own = tool_fields(scope.tenant, owner, tool, float(fields["c"]))
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
@@ -106,7 +104,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """What is known of a tool by fields of an export. Raises ValueError, KeyError or TypeError for what is none."""
+        """Return the statistics in exported fields. Raises ValueError, KeyError or TypeError."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

@@ -1,7 +1,7 @@
-"""What a session's messages say of tools: calls with their arguments and outcomes, and steps that these make (pure).
+"""Extract tool calls, their outcomes and steps from a session's messages.
 
-Read are messages of chat APIs (`tool_calls` and answers with `tool_call_id`) and of Anthropic's (`tool_use` and `tool_result` among the
-parts). Nothing of it is longer than a fixed bound, and secrets are taken out where the settings ask for it.
+Reads chat APIs' messages (`tool_calls`, `tool_call_id`) and Anthropic's parts (`tool_use`, `tool_result`). Texts are
+bounded; secrets are removed if the settings say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_S
 
 MAX_EXAMPLE_CHARS = 1000
 _MOST_VALUE_CHARS = 200
-# Messages of one request that say no time get theirs when they are read: within less than that, and it says nothing of a call.
+# Messages without a time get the time of the request: a shorter duration says nothing.
 _LEAST_MS = 1.0
 _MOST_ERROR_CHARS = 300
 _MOST_ARGUMENTS = 32
@@ -38,7 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call and how it went. `answered` is the number of the message that answers it, `ms` how long that took, None if unknown."""
+    """One call and its outcome. `answered` is the number of the answering message, `ms` the duration if known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -57,7 +57,7 @@ class _Asked:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """The calls that were answered, in the order of their answers. Messages come with their numbers."""
+    """Return the answered calls in the order of their answers, from numbered messages."""
     asked: dict[str, _Asked] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -100,7 +100,7 @@ def _asked_by(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _answered_by(message: MemoryMessage) -> Iterator[tuple[str, str, bool | None]]:
-    """The calls that a message answers, with what it says and whether they failed, None where it does not say."""
+    """Yield answered calls with text and failure flag (None if the message does not say)."""
     fields = message.own_fields
     if fields.get("tool_call_id"):
         yield str(fields["tool_call_id"]), message.content, _flag(fields)
@@ -119,7 +119,7 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """Whether a tool's answer that carries no flag tells of an error: a JSON object with one, or a text that begins with such a word."""
+    """True if a tool's answer without a flag reports an error: in a JSON field, or as its first word."""
     head = content.lstrip()[:200]
     if head.startswith("{"):
         try:
@@ -134,13 +134,13 @@ def reads_as_failure(content: str) -> bool:
 
 
 def shape_of(arguments: Mapping[str, Any]) -> str:
-    """The names of arguments with their JSON types, as JSON with sorted keys."""
+    """Return names and JSON types of arguments, as JSON with sorted keys."""
     names = sorted(arguments)[:_MOST_ARGUMENTS]
     return json.dumps({name[:_MOST_NAME_CHARS]: _type_of(arguments[name]) for name in names}, ensure_ascii=False)
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Arguments as JSON of at most MAX_EXAMPLE_CHARS, with `redacts` without secrets; what has no room is cut or left out."""
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS, cut to fit; `redacts` removes secrets."""
     shown: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         shown[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
@@ -150,13 +150,13 @@ def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
 
 
 def step_of(call: ToolCall, *, redacts: bool) -> str:
-    """A call as a step of a procedure."""
+    """Format a call as a step of a procedure."""
     example = example_of(call.arguments, redacts=redacts)
     return f"Call {call.tool}" + (f" with {example}" if call.arguments else "")
 
 
 def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """The calls that worked as steps, without immediate repeats."""
+    """Return the successful calls as steps, without immediate repeats."""
     steps: list[str] = []
     for call in calls:
         step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
@@ -166,7 +166,7 @@ def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """The calls that did not work, each with what it said."""
+    """Return the failed calls, each with its error."""
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
@@ -176,7 +176,6 @@ def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def clean(text: str, *, redacts: bool) -> str:
-    """A text without secrets, if these are taken out."""
     return redact(text) if redacts else text
 
 
@@ -184,7 +183,7 @@ def _shown_value(name: str, value: Any, *, redacts: bool) -> Any:
     if redacts and _is_secret(name):
         return _REDACTED
     if isinstance(value, bool | int | float) or value is None:
-        # A number may be that of a card.
+        # A number may be a card's.
         return value if not redacts or redact(str(value)) == str(value) else redact(str(value))
     if isinstance(value, str):
         return clean(value[: 4 * _MOST_VALUE_CHARS], redacts=redacts)[:_MOST_VALUE_CHARS]
@@ -214,7 +213,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """The arguments of a call, which chat APIs send as JSON in a string; none for what is no object."""
+    """Parse arguments, which chat APIs send as JSON text; {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

@@ -1,4 +1,4 @@
-"""The summary of a period without a model: its weightiest events, each on a line with its days and who told it (pure)."""
+"""Summarize a period without a model: its weightiest events, a line each with days and speaker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def event_line(event: dict[str, Any]) -> str:
-    """An event in a line: "2024-03-03: I flew to Rome (said by ada)"."""
+    """Format an event: "2024-03-03: I flew to Rome (said by ada)"."""
     text = " ".join(event["text"].split())
     short = text if len(text) <= _LINE_CHARS else text[: _LINE_CHARS - 1] + "…"
     who = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
@@ -26,7 +26,7 @@ def event_line(event: dict[str, Any]) -> str:
 
 
 def shown_days(event: dict[str, Any]) -> str:
-    """The days of an event as it names them: a day, "2024-03", "2024-03-01 to 2024-03-05", or "since 2020-01-01"."""
+    """Format an event's days: a day, "2024-03", "2024-03-01 to 2024-03-05", or "since 2020-01-01"."""
     start, end = event["start"], event["end"]
     if end is None:
         return f"since {start}"
@@ -39,7 +39,7 @@ def shown_days(event: dict[str, Any]) -> str:
 
 
 def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events, first what was told often, then what is dated most surely and most exactly."""
+    """Sort events: most often told first, then most surely and most exactly dated."""
     return sorted(
         events,
         key=lambda event: (
@@ -52,9 +52,9 @@ def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
-    """The weightiest events of a period in the order of their days.
+    """Return the weightiest events of a period by day.
 
-    `days` are the summaries of its days, each with the day's name: of each the first lines count before all second ones.
+    `days` are summaries of its days with their names; first lines of all days count before second ones.
     """
     ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
     texts = [(name, _lines(name, text)) for name, text in days]
@@ -65,6 +65,6 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Those of a day's summary; one that a model wrote has no day in front."""
+    """Split a day's summary into lines; a model's lines get the day in front."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

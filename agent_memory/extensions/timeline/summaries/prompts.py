@@ -1,4 +1,4 @@
-"""The prompt of a period's summary: its events, or the summaries of its days -> what happened (pure)."""
+"""The prompt of a period's summary, from its events or the summaries of its days."""
 
 from __future__ import annotations
 
@@ -25,20 +25,17 @@ At most {{words}} words. Answer with a JSON object: {{{{"summary": "the summary"
 
 
 class PeriodAnswer(BaseModel):
-    """What the model answers."""
-
     summary: str = Field(min_length=1, description="The summary of the events.")
 
 
 def event_lines(events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> list[str]:
-    """Summaries of days (name and text) and events as lines of JSON, which no text can break out of."""
+    """Format summaries of days (name, text) and events as JSON lines, which no text can break."""
     rows = [{"at": name, "role": "summary", "text": text} for name, text in days]
     rows += [{"at": shown_days(event), "role": event.get("who") or "user", "text": event["text"]} for event in events]
     return [json.dumps({"n": number, **row}, ensure_ascii=False) for number, row in enumerate(rows, start=1)]
 
 
 def summarize_period(unit: str, name: str, lines: Sequence[str], *, max_words: int) -> list[ChatMessage]:
-    """The messages of one call."""
     system = _TASK.format(unit=unit, words=max_words)
     asked = f"Events of {name}, one JSON object per line:\n{fence(chr(10).join(lines), 'events')}\n\nNow write the summary of {name}."
     return [ChatMessage("system", system), ChatMessage("user", asked)]

@@ -1,4 +1,4 @@
-"""Summaries of periods in Redis: what waits for one, what it is made of, and what was made."""
+"""Summaries of periods in Redis: waiting periods, inputs and results."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# Of each precision a summary is made of so many events at most, the first of the period.
+# Events per precision in a summary, the first of the period.
 _MOST_EVENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodInputs:
-    """What the summary of a period is made of, as it was read. `mark` is what its script insists on; "" when it does not wait."""
+    """Inputs of a period's summary. The script checks `mark`; "" if the period does not wait."""
 
     mark: str
     count: int
-    """How many events are in the period."""
+    """Number of events in the period."""
     events: Sequence[dict[str, Any]]
-    """A day's own; of a longer period those that are known no more exactly than by days."""
+    """A day's events; of a longer period, those not dated to a day."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """The summaries of its days, each with its name in keys."""
+    """Summaries of its days, with their names in keys."""
     waits_until: float | None = None
-    """When (s) the last of its days that wait may be made; None when none waits."""
+    """When (s) the last of its waiting days may be summarized; None if none waits."""
 
 
 class WaitingTimeline(NamedTuple):
-    """A timeline with a period that is over and has no summary."""
+    """A timeline with a finished period without a summary."""
 
     owner: str
     """Its name in keys."""
@@ -47,8 +47,6 @@ class WaitingTimeline(NamedTuple):
 
 
 class SummaryStore:
-    """All reads and writes of the work on summaries; answers read them with their events."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -57,7 +55,7 @@ class SummaryStore:
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
-        """Timelines with periods that are over and wait for their summary, those that have waited longest first."""
+        """Return timelines with finished periods that wait for a summary, longest waiting first."""
         now = datetime.now(UTC).timestamp()
         key = self._timeline_keys.waiting
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
@@ -67,13 +65,13 @@ class SummaryStore:
         return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """The names in keys of an owner's periods that are over and wait, days before weeks before months."""
+        """Return an owner's finished waiting periods (names in keys), days before weeks before months."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
 
     async def read_inputs(self, owner: str, key: str) -> PeriodInputs:
-        """What the summary of a period is made of; one round trip."""
+        """Read the inputs of a period's summary, in one round trip."""
         period, unit = period_of_key(key)
         low, high = day_number(period.start), day_number(period.end)
         days = [] if unit == "day" else [f"d{number}" for number in range(low, high + 1)]
@@ -91,17 +89,17 @@ class SummaryStore:
         )
         now = datetime.now(UTC).timestamp()
         live = [(day, summary) for day, value in zip(days, stored, strict=True) if (summary := live_summary(value, now)) is not None]
-        # The summary of a day that tells what has expired is made again once its memory is taken out.
+        # A day's summary with an expired event is made again after its memory is removed.
         waiting = [float(moment) for moment in waits if moment] + [now] * any(value and not live_summary(value, now) for value in stored)
         parsed = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Stores a summary; False when an event of the period has changed since its inputs were read: then it waits on."""
+        """Store a summary; return False if an event changed since its inputs were read."""
         return await self._store(owner, key, inputs, 0.0, json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Lets a period wait until a moment (s); False when it has changed, and waits anew."""
+        """Delay a period until a moment (s); return False if it changed."""
         return await self._store(owner, key, inputs, until, None)
 
     async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:

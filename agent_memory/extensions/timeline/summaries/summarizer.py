@@ -1,4 +1,4 @@
-"""Makes the summaries of days, weeks and months that are over: by the language model, or without one from the weightiest events."""
+"""Summarize finished days, weeks and months, by a language model or from the weightiest events."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
 
-# One run makes so many summaries, and asks the model so often; what is left waits for the next.
+# Summaries and model calls per run.
 _MOST_PERIODS, _MOST_CALLS = 256, 48
-# So little is said as it is: a model would add nothing.
+# So few events need no model.
 _FEW = 2
 _WORDS = {"day": 80, "week": 120, "month": 200}
 _MOST_CHARS = 2_000
 _EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
-# After an unusable answer a period waits so long (s); after its days, if these wait.
+# Delay (s) after an unusable answer, and after its waiting days.
 _LATER, _A_MOMENT = 3_600.0, 60.0
-# Answers with which a model declines; they never are a summary.
+# Answers with which a model declines.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Makes what waits, days before weeks and months, which are made of them."""
+    """Make waiting summaries, days first: weeks and months are made of them."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """Without `limits` no language model is asked."""
+        """Without `limits` no language model is used."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Makes summaries of an owner (by its name in keys) that wait; returns how many.
+        """Make an owner's (name in keys) waiting summaries; return how many.
 
-        Each is stored by itself, unless an event of it has changed meanwhile: then it waits on. Raises ModelUnavailable while the model is
-        away or the tenant's budget is spent: what is not made by then waits.
+        Each is stored by itself, unless one of its events changed. Raises ModelUnavailable, also for a spent budget:
+        the rest waits.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:
@@ -71,7 +71,7 @@ class PeriodSummarizer:
         return made
 
     async def _ask(self, chat: ChatModel, key: str, inputs: PeriodInputs) -> str | None:
-        """The model's text; None when its answer cannot be used. Raises ModelUnavailable."""
+        """Return the model's text, None if its answer is unusable. Raises ModelUnavailable."""
         period, unit = period_of_key(key)
         words = _WORDS[unit]
         room = chat.room(summarize_period(unit, period.name, [], max_words=words), PeriodAnswer) - _ANSWER_TOKENS
@@ -92,7 +92,7 @@ class PeriodSummarizer:
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """What fits of the summaries of days and the weightiest events, in their order."""
+        """Return the summaries of days and weightiest events that fit."""
         kept: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1
@@ -111,7 +111,7 @@ def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
 
 
 def _summary(text: str, inputs: PeriodInputs, *, by_model: bool) -> dict[str, Any]:
-    """As it is kept: what a model wrote of a day is still a model's in the week."""
+    """Return the stored form; a week with a model's day counts as a model's, too."""
     wrote = by_model or any(summary["by"] == "model" for _, summary in inputs.days)
     ends = [part["until"] for part in (*inputs.events, *(summary for _, summary in inputs.days)) if "until" in part]
     hidden = {"until": min(ends)} if ends else {}
