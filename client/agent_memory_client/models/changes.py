@@ -35,7 +35,6 @@ class ChangedMemory(BaseModel):
     """A memory before and after a change (None: it was not there), and the fields that differ, each as [before, after]."""
 
     memory_id: str
-    """The memory's id."""
     before: MemoryRecord | None = None
     """The memory as it was before the change; null when it did not exist."""
     after: MemoryRecord | None = None
@@ -83,9 +82,7 @@ class ChangeListResponse(BaseModel):
     changes: list[Change]
     """This page's changes."""
     total: int
-    """How many changes match, on all pages."""
     next_offset: int | None = None
-    """The `offset` of the next page; null on the last one."""
 
 
 class MemoryVersion(BaseModel):
@@ -107,7 +104,6 @@ class MemoryHistory(BaseModel):
     """All versions of a memory, the newest first, and the changes that it was part of."""
 
     memory_id: str
-    """The memory's id."""
     versions: list[MemoryVersion]
     """All versions, the newest first."""
     changes: list[Change]
@@ -125,6 +121,5 @@ class MemoryEvidence(BaseModel):
     """What a memory rests on."""
 
     memory_id: str
-    """The memory's id."""
     evidence: list[EvidenceItem]
     """What it rests on; several pieces when it was said or stated more than once."""

@@ -73,25 +73,15 @@ class Condition(BaseModel):
     not_: Condition | None = Field(default=None, alias="not")
     """This condition must not hold."""
     session_id: SessionId | None = None
-    """Which session the memory comes from."""
     user_id: UserId | None = None
-    """Whose memory it is."""
     namespace: Namespace | None = None
-    """The namespace that it is in."""
     topics: Topics | None = None
-    """The memory's topics."""
     entities: Entities | None = None
-    """The persons, places and things that it names."""
     memory_type: MemoryType | None = None
-    """What kind of memory it is."""
     extraction_strategy: ExtractionStrategy | None = None
-    """The strategy that made it."""
     created_at: CreatedAt | None = None
-    """When it was made."""
     last_accessed: LastAccessed | None = None
-    """When it was last read."""
     event_date: EventDate | None = None
-    """When what it tells happened."""
     agent_id: TagFilter | None = None
     """The agent that it belongs to."""
     slot: TagFilter | None = None

@@ -108,7 +108,6 @@ class MemoryRecord(BaseModel):
     created_at: Instant = Field(default_factory=now)
     """When it was made, now when not given."""
     updated_at: Instant = Field(default_factory=now)
-    """When it was last changed."""
     pinned: bool = False
     """Whether it is spared when memories are forgotten, and never merged with others."""
     access_count: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
@@ -348,9 +347,7 @@ class QuarantineListResponse(BaseModel):
     memories: list[MemoryRecord]
     """This page's memories; `quarantine` says why each of them waits."""
     total: int
-    """How many wait, on all pages."""
     next_offset: int | None = None
-    """The `offset` of the next page; null on the last one."""
 
 
 class AckResponse(BaseModel):
@@ -360,4 +357,3 @@ class AckResponse(BaseModel):
     """`ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the
     background."""
     notices: list[str] | None = Absent
-    """What was done otherwise than asked, in words; left out when nothing was."""

@@ -96,9 +96,7 @@ class AppendMessagesRequest(BaseModel):
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
     """The messages to add, oldest first; at most 1,000."""
     namespace: OptionalIdentifier = None
-    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
-    """The user whose session it is; null for nobody's."""
     agent_id: OptionalIdentifier = None
     """The agent that talks in the session; one that it has stays when not given."""
     model_name: FreeText | None = None
@@ -116,11 +114,8 @@ class AppendMessagesResponse(BaseModel):
     """
 
     session_id: str
-    """The session's id."""
     namespace: str | None = None
-    """The session's namespace."""
     user_id: str | None = None
-    """The user whose session it is."""
     appended: Annotated[int, Field(ge=0)]
     """How many messages are new; those that the session had already do not count."""
     total_messages: Annotated[int, Field(ge=0)]
@@ -137,4 +132,3 @@ class AppendMessagesResponse(BaseModel):
     """How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term
     memory, or `searchable` by meaning; null without `wait`."""
     notices: list[str] | None = Absent
-    """What was done otherwise than asked, in words; left out when nothing was."""

@@ -91,7 +91,6 @@ class TextContent(_Block):
     """Text."""
 
     type: Literal["text"]
-    """Always `text`."""
     text: str
     """What is said, in words."""
     annotations: Annotations | None = None
@@ -102,7 +101,6 @@ class ImageContent(_Block):
     """A picture, in base64."""
 
     type: Literal["image"]
-    """Always `image`."""
     data: str
     """The picture in base64."""
     mimeType: str
@@ -115,7 +113,6 @@ class AudioContent(_Block):
     """Sound, in base64."""
 
     type: Literal["audio"]
-    """Always `audio`."""
     data: str
     """The sound in base64."""
     mimeType: str
@@ -132,11 +129,9 @@ class ResourceLink(_Block):
     title: str | None = None
     """The resource's name for people."""
     uri: AnyUrl
-    """Where it can be read."""
     description: str | None = None
     """What it holds."""
     mimeType: str | None = None
-    """Its media type, if known."""
     size: int | None = None
     """Its size in bytes, if known."""
     icons: list[Icon] | None = None
@@ -144,16 +139,13 @@ class ResourceLink(_Block):
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     type: Literal["resource_link"]
-    """Always `resource_link`."""
 
 
 class TextResourceContents(_Block):
     """A resource's text."""
 
     uri: AnyUrl
-    """Where the resource can be read."""
     mimeType: str | None = None
-    """Its media type, if known."""
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     text: str
     """The resource's text."""
@@ -163,9 +155,7 @@ class BlobResourceContents(_Block):
     """A resource's bytes, in base64."""
 
     uri: AnyUrl
-    """Where the resource can be read."""
     mimeType: str | None = None
-    """Its media type, if known."""
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     blob: str
     """The resource's bytes in base64."""
@@ -175,7 +165,6 @@ class EmbeddedResource(_Block):
     """A resource with its contents."""
 
     type: Literal["resource"]
-    """Always `resource`."""
     resource: TextResourceContents | BlobResourceContents
     """The resource with its contents."""
     annotations: Annotations | None = None
@@ -234,7 +223,6 @@ class MemoryPromptResponse(BaseModel):
     long_term_memories: list[MemoryRecordResult] | None = None
     """The memories that went into it; null when none were searched for."""
     notices: list[str] | None = None
-    """What was not done as asked, in words; null when all was."""
     explanation: AnswerExplanation | None = None
     """How the answer came about, when the search asked for that with `explain`."""
     format: PromptFormat | None = Absent

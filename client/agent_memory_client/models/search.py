@@ -81,27 +81,17 @@ class SearchRequest(BaseModel):
     text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
     """How the engine scores words: `BM25STD` or another of its scorers."""
     session_id: SessionId | None = None
-    """Which session the memories come from."""
     namespace: Namespace | None = None
-    """The namespace that they are in."""
     topics: Topics | None = None
-    """Their topics."""
     entities: Entities | None = None
-    """The persons, places and things that they name."""
     created_at: CreatedAt | None = None
-    """When they were made."""
     last_accessed: LastAccessed | None = None
-    """When they were last read."""
     user_id: UserId | None = None
-    """Whose memories they are."""
     distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     """The largest cosine distance of a result, from 0 (the same) to 2; in semantic mode only."""
     memory_type: MemoryType | None = None
-    """What kind of memories they are."""
     extraction_strategy: ExtractionStrategy | None = None
-    """The strategy that made them."""
     event_date: EventDate | None = None
-    """When what they tell happened."""
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
     """At most so many results."""
     offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
@@ -164,7 +154,6 @@ class Cut(BaseModel):
     over_budget (it needs `tokens_needed` in all for memories, `tokens_available` were there)."""
 
     memory_id: str
-    """The memory's id."""
     reason: str
     """Why it was left out: `collapsed` (another one says the same), `already_shown` (among the prompt's messages), or
     `over_budget`."""
@@ -216,11 +205,8 @@ class MemoryRecordResultsResponse(BaseModel):
     memories: list[MemoryRecordResult]
     """This page's memories, the best first."""
     total: int
-    """How many memories match, on all pages."""
     next_offset: int | None = None
-    """The `offset` of the next page; null on the last one."""
     notices: list[str] | None = None
-    """What was not done as asked, in words; null when all was."""
     explanation: AnswerExplanation | None = None
     """How the answer came about, when `explain` asked for that."""
 

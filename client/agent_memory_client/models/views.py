@@ -52,7 +52,6 @@ class SummaryView(CreateSummaryViewRequest):
     """A stored view."""
 
     id: str
-    """The view's id."""
 
 
 class RunSummaryViewRequest(BaseModel):

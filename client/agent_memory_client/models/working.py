@@ -37,7 +37,6 @@ class UpdateWorkingMemory(BaseModel):
     context: FreeText | None = None
     """The summary of what came before the messages."""
     user_id: OptionalIdentifier = None
-    """The user whose session it is; null for nobody's."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """A count of tokens of the caller's own, which is given back as it is."""
     namespace: OptionalIdentifier = None
@@ -79,7 +78,6 @@ class WorkingMemoryResponse(WorkingMemory):
     context_percentage_until_summarization: float | None = None
     """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
     notices: list[str] | None = Absent
-    """What was done otherwise than asked, in words; left out when nothing was."""
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
 
@@ -91,20 +89,15 @@ class UpdateDataRequest(BaseModel):
     """A JSON merge patch (RFC 7396) of the session's data: objects are merged, null removes a key, anything else
     replaces."""
     namespace: OptionalIdentifier = None
-    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
-    """The user whose session it is; null for nobody's."""
 
 
 class WorkingMemoryRequest(BaseModel):
     """Which session a prompt is made from, and how large it may be. Any model name is accepted."""
 
     session_id: SessionIdentifier
-    """The session's id."""
     namespace: OptionalIdentifier = None
-    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
-    """The user whose session it is; null for nobody's."""
     agent_id: OptionalIdentifier = None
     """The agent whose memory blocks the prompt shows; the session's own, if it has one, when not given."""
     model_name: FreeText | None = None
@@ -119,11 +112,8 @@ class SessionIdentity(BaseModel):
     """A session's id, and whose it is."""
 
     session_id: str
-    """The session's id."""
     namespace: str | None = None
-    """The session's namespace; null for none."""
     user_id: str | None = None
-    """The session's user; null for nobody."""
 
 
 class SessionListResponse(BaseModel):
@@ -132,7 +122,6 @@ class SessionListResponse(BaseModel):
     sessions: list[str]
     """The sessions' ids."""
     total: int
-    """How many sessions match, on all pages."""
     identities: list[SessionIdentity] | None = Absent
     """Whose the sessions are, in the same order; only if the request asks for it."""
 

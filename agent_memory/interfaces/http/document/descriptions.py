@@ -11,11 +11,42 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from agent_memory_client import models
+from agent_memory_client.models.filters import Filter
+
+_COMMON: Mapping[str, str] = {
+    "agent_id": "The agent whose it is; null for no agent's.",
+    "as_of": "The time that it is of.",
+    "created_at": "When it was made.",
+    "evidence": "The latest five pieces of what it rests on.",
+    "id": "The id that it is read and changed by.",
+    "key": "Its key within the path.",
+    "memory_id": "The memory's id.",
+    "mimeType": "Its media type, if known.",
+    "namespace": "The namespace that it is in; null for none.",
+    "next_offset": "The `offset` of the next page; null on the last one.",
+    "notices": "What was done otherwise than asked, in words; null or left out when nothing was.",
+    "op": "Which operation this is, in a batch.",
+    "path": "The namespace path that it is stored under.",
+    "pitfalls": "What did not work in this situation.",
+    "result": "Whether this worked.",
+    "score": "How well it went, from 0 to 1.",
+    "session_id": "The session's id.",
+    "steps": "What to do, one step each, in order.",
+    "tokens": "At most so many tokens.",
+    "tools": "The tools that it uses, by name.",
+    "total": "How many there are on all pages.",
+    "type": "Which kind of content this is.",
+    "updated_at": "When it was last changed.",
+    "uri": "Where it can be read.",
+    "user_id": "The user whose it is; null for nobody's.",
+    "when_to_use": "The situation in which it is to be used.",
+}
+"""What fields of these names mean where their model does not say it."""
 
 
 def describe_fields(document: dict[str, Any]) -> None:
@@ -37,11 +68,19 @@ def describe_fields(document: dict[str, Any]) -> None:
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
     """Return a model's descriptions by wire name."""
     shared: Mapping[str, str] = getattr(model, "shared_descriptions", {})
-    texts: dict[str, str] = dict(shared)
+    texts: dict[str, str] = {**_COMMON, **dict(_of_filters(model)), **shared}
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:
             texts |= _docstrings(base.__module__).get(base.__name__, {})
     return {field.alias or name: texts[name] for name, field in model.model_fields.items() if name in texts}
+
+
+def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Describe a filter by the docstring of its class."""
+    for name, field in model.model_fields.items():
+        kinds = [kind for kind in get_args(field.annotation) if isinstance(kind, type) and issubclass(kind, Filter)]
+        if kinds and kinds[0].__doc__:
+            yield name, " ".join(kinds[0].__doc__.split())
 
 
 @cache

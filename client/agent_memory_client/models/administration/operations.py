@@ -77,4 +77,3 @@ class OperationListResponse(BaseModel):
     operations: list[OperationRecord]
     """This page's operations."""
     next_offset: int | None = None
-    """The `offset` of the next page; null on the last one."""

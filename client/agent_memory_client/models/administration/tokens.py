@@ -59,7 +59,6 @@ class TokenInfo(BaseModel):
     """An API key without its secret; `hash` is the digest that it is found by."""
 
     id: str
-    """The key's id."""
     hash: str
     """The digest of the secret that the key is found by."""
     tenant: str
@@ -69,7 +68,6 @@ class TokenInfo(BaseModel):
     description: str
     """What the key is for."""
     created_at: Instant
-    """When it was made."""
     expires_at: Instant | None = None
     """When it ceases to count; null for never."""
     last_used_at: Instant | None = None

@@ -56,7 +56,6 @@ class ArchivedMemory(BaseModel):
     """A memory as the archive tells it."""
 
     id: str
-    """Its id."""
     text: str
     """What it says."""
     tags: list[str] = Field(default_factory=list[str])
@@ -71,7 +70,6 @@ class ArchivePage(BaseModel):
     memories: list[ArchivedMemory]
     """The best first; without a query the newest first."""
     total: int
-    """How many there are on all pages."""
     page: int
     """Which page it is."""
     has_more: bool
@@ -82,7 +80,6 @@ class ArchivedReceipt(BaseModel):
     """What was stored."""
 
     id: str
-    """Its id."""
     status: str = "ok"
     """Says that it is stored."""
 

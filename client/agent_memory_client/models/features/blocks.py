@@ -34,9 +34,7 @@ class BlockOwner(BaseModel):
     """Whose a block is: exactly the names that are given."""
 
     namespace: OptionalIdentifier = None
-    """The namespace that it belongs to; null for none."""
     user_id: OptionalIdentifier = None
-    """The user whose it is; null for nobody's."""
     agent_id: OptionalIdentifier = None
     """The agent whose it is; null for every agent's."""
 
@@ -63,9 +61,7 @@ class Block(BlockOwner):
     version: int
     """Counts its changes from 1; the ETag of the answer, for `If-Match`."""
     created_at: Instant
-    """When it was made."""
     updated_at: Instant
-    """When it was last changed."""
     attached_to: list[BlockOwner] = Field(default_factory=list[BlockOwner])
     """Whose prompts show it beside its owner's: the first ten of them."""
     attached_count: int = 0

@@ -26,9 +26,7 @@ class Item(BaseModel):
     """A stored value."""
 
     path: list[str]
-    """The namespace path that it is stored under."""
     key: str
-    """Its key within the path."""
     value: dict[str, Any]
     """The value, as it was put."""
     created_at: Instant
@@ -48,11 +46,8 @@ class PutItem(BaseModel):
     """Stores a value; one under the same path and key is replaced, and keeps the time it was created."""
 
     op: Literal["put"] = "put"
-    """Which operation this is, in a batch."""
     path: ItemPath
-    """The namespace path to store it under."""
     key: ItemKey
-    """Its key within the path."""
     value: AnyObject
     """The value: a JSON object."""
     index: ItemIndex | None = None
@@ -66,11 +61,8 @@ class GetItem(BaseModel):
     """Reads a value."""
 
     op: Literal["get"] = "get"
-    """Which operation this is, in a batch."""
     path: ItemPath
-    """The namespace path that it is stored under."""
     key: ItemKey
-    """Its key within the path."""
     refresh_ttl: bool = True
     """Whether reading it makes it stay for its time to live again."""
 
@@ -79,18 +71,14 @@ class DeleteItem(BaseModel):
     """Deletes a value; one that is not there is no error."""
 
     op: Literal["delete"] = "delete"
-    """Which operation this is, in a batch."""
     path: ItemPath
-    """The namespace path that it is stored under."""
     key: ItemKey
-    """Its key within the path."""
 
 
 class SearchItems(BaseModel):
     """Finds values under a path: by a filter, and in the order of how well they fit a query."""
 
     op: Literal["search"] = "search"
-    """Which operation this is, in a batch."""
     prefix: ItemPrefix = Field(default_factory=list[str])
     """Items under this path, at any depth; all when empty."""
     query: FreeText | None = None
@@ -119,7 +107,6 @@ class ListItemPaths(BaseModel):
     """Lists the namespace paths that hold items."""
 
     op: Literal["list_namespaces"] = "list_namespaces"
-    """Which operation this is, in a batch."""
     match_conditions: Annotated[list[PathCondition], Field(max_length=64)] = Field(default_factory=list[PathCondition])
     """What a path must begin and end with; every one counts."""
     max_depth: Annotated[int, Field(ge=1, le=32)] | None = None

@@ -11,4 +11,3 @@ class PinnedInPrompt(BaseModel):
     """How many of the user's pinned memories a prompt shows."""
 
     tokens: Annotated[int, Field(ge=32, le=300)] = 300
-    """At most so many tokens."""

@@ -40,11 +40,8 @@ class ProcedureOwner(BaseModel):
     """Whose something is: exactly the set that is given."""
 
     user_id: OptionalIdentifier = None
-    """The user whose it is; null for nobody's."""
     agent_id: OptionalIdentifier = None
-    """The agent whose it is; null for no agent's."""
     namespace: OptionalIdentifier = None
-    """The namespace that it belongs to; null for none."""
 
 
 class CreateProcedureRequest(ProcedureOwner):
@@ -53,15 +50,12 @@ class CreateProcedureRequest(ProcedureOwner):
     when_to_use: Situation
     """The situation in which it is to be used; it is found by this."""
     steps: Steps = Field(default_factory=list[str])
-    """What to do, one step each, in order."""
     text: ProcedureText | None = None
     """What to do in free words, beside the steps or instead of them."""
     result: ProcedureResult = "success"
     """Whether this worked; a `failure` is kept as a warning."""
     tools: ToolNames = Field(default_factory=list[str])
-    """The tools that it uses, by name."""
     pitfalls: Steps = Field(default_factory=list[str])
-    """What did not work in this situation."""
 
     @model_validator(mode="after")
     def _says_what_to_do(self) -> Self:
@@ -74,13 +68,11 @@ class UpdateProcedureRequest(BaseModel):
     """Fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves the others."""
 
     when_to_use: Situation | None = None
-    """The situation in which it is to be used."""
     steps: Steps | None = None
     """All of its steps."""
     text: ProcedureText | None = None
     """What to do in free words; null or an empty text removes it."""
     result: ProcedureResult | None = None
-    """Whether it worked."""
     tools: ToolNames | None = None
     """All tools that it uses."""
     pitfalls: Steps | None = None
@@ -93,11 +85,9 @@ class ProcedureSource(BaseModel):
     """A session that a procedure was learned from."""
 
     session_id: str
-    """The session's id."""
     result: ProcedureResult
     """How the session ended."""
     score: float | None = None
-    """How well, from 0 to 1, if that was said."""
     learned_at: Instant
     """When it was learned."""
     pitfalls: list[str] = Field(default_factory=list[str])
@@ -108,19 +98,13 @@ class ProcedureContent(ProcedureOwner):
     """A procedure without its counts: what an edit changes and an undo brings back."""
 
     id: str
-    """The procedure's id."""
     when_to_use: str
-    """The situation in which it is to be used."""
     steps: list[str] = Field(default_factory=list[str])
-    """What to do, one step each, in order."""
     text: str | None = None
     """What to do in free words."""
     result: ProcedureResult = "success"
-    """Whether this worked."""
     tools: list[str] = Field(default_factory=list[str])
-    """The tools that it uses."""
     pitfalls: list[str] = Field(default_factory=list[str])
-    """What did not work in this situation."""
     state: ProcedureState = "active"
     """Whether it is found: `active`, `retired` or `quarantined`."""
     origin: Literal["stated", "learned"] = "stated"
@@ -128,7 +112,6 @@ class ProcedureContent(ProcedureOwner):
     learned_from: list[ProcedureSource] = Field(default_factory=list[ProcedureSource])
     """The sessions that it was learned from."""
     created_at: Instant
-    """When it was made."""
     updated_at: Instant
     """When its content changed last."""
 
@@ -176,7 +159,6 @@ class ProcedureSearchResponse(BaseModel):
     procedures: list[ProcedureMatch]
     """Those that fit, by `rank_score`; at most `limit`."""
     notices: list[str] | None = None
-    """What was not done as asked, in words; null when all was."""
 
 
 class ProcedureListResponse(BaseModel):
@@ -185,7 +167,6 @@ class ProcedureListResponse(BaseModel):
     procedures: list[Procedure]
     """The procedures of this page, the newest first."""
     total: Annotated[int, Field(ge=0)]
-    """How many there are in all."""
 
 
 class ProcedureFeedbackRequest(BaseModel):
@@ -194,7 +175,6 @@ class ProcedureFeedbackRequest(BaseModel):
     helped: bool
     """Whether it did."""
     score: Score | None = None
-    """How well, from 0 to 1."""
     comment: Comment | None = None
     """What there is to say about it."""
 
@@ -238,7 +218,6 @@ class SessionResultRequest(BaseModel):
     result: ProcedureResult
     """Whether it reached what it was for."""
     score: Score | None = None
-    """How well, from 0 to 1."""
     comment: Comment | None = None
     """What there is to say about it; a model that learns from the session reads it."""
     agent_id: OptionalIdentifier = None
@@ -249,11 +228,8 @@ class SessionResult(SessionResultRequest):
     """How a session ended, and what was learned from it."""
 
     session_id: str
-    """The session's id."""
     namespace: str | None = None
-    """The session's namespace."""
     user_id: str | None = None
-    """The user whose session it is."""
     marked_at: Instant
     """When it was marked."""
     learned: Literal["waiting", "created", "merged", "nothing"] = "waiting"
@@ -323,7 +299,6 @@ class ToolMemoryListResponse(BaseModel):
     tools: list[ToolMemory]
     """The tools of this page, the newest first."""
     total: Annotated[int, Field(ge=0)]
-    """How many there are in all."""
 
 
 class ProcedurePromptOptions(BaseModel):
@@ -332,4 +307,3 @@ class ProcedurePromptOptions(BaseModel):
     limit: Annotated[int, Field(ge=1, le=20)] = 3
     """At most so many procedures."""
     tokens: Annotated[int, Field(ge=20, le=4000)] = 300
-    """At most so many tokens."""

@@ -47,16 +47,13 @@ class ProfileEntry(BaseModel):
     slot: str | None = None
     """The slot that it is the value of, if any."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
-    """The latest five pieces of what it rests on."""
 
 
 class Profile(BaseModel):
     """What is known of a user in one namespace."""
 
     user_id: str
-    """Whose profile it is."""
     namespace: str | None = None
-    """Of which namespace; null for what is in none."""
     static: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
     """What is stable: names, allergies, home, family, work, languages, and what was said on three days within fourteen."""
     dynamic: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
@@ -66,7 +63,6 @@ class Profile(BaseModel):
     memories: list[dict[str, Any]] | None = None
     """What fits `q`, as a search answers it; null without `q`."""
     as_of: datetime
-    """The time that it is of."""
     version: int
     """Changes when the profile does; 0 for a profile that was never written, and of other times than now."""
 
@@ -133,4 +129,3 @@ class ProfileInPrompt(BaseModel):
     """How much of the user's profile a prompt shows."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300
-    """At most so many tokens."""

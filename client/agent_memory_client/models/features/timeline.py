@@ -49,7 +49,6 @@ class TimelineEvent(BaseModel):
     last_said: datetime
     """When it was last told."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
-    """The latest five pieces of what it rests on."""
 
 
 class PeriodSummary(BaseModel):
@@ -87,9 +86,7 @@ class Timeline(BaseModel):
     """What happened to a user, in one namespace, in the order of its days."""
 
     user_id: str
-    """Whose timeline it is."""
     namespace: str | None = None
-    """Of which namespace; null for what is in none."""
     total: int = 0
     """How many events there are in the days that were asked for; `offset` reads on."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
@@ -97,7 +94,6 @@ class Timeline(BaseModel):
     periods: list[TimelinePeriod] | None = None
     """The events by period; null without `granularity`."""
     as_of: datetime
-    """The time that it is of."""
 
 
 class TimelineDays(BaseModel):
@@ -140,4 +136,3 @@ class TimelineInPrompt(BaseModel):
     """How much of the user's timeline a prompt shows."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300
-    """At most so many tokens."""
