@@ -2,82 +2,42 @@
 
 from __future__ import annotations
 
-from agent_memory_client._tools.calls import ToolCallResolutionResult, UnifiedToolCall
-from agent_memory_client._version import __version__
-from agent_memory_client._wire.answers import Acknowledgement, PromptAnswer
-from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.errors import (
-    MemoryAuthError,
-    MemoryClientError,
-    MemoryConflictError,
-    MemoryNotFoundError,
-    MemoryPreconditionFailedError,
-    MemoryProtocolError,
-    MemoryRateLimitError,
-    MemoryRequestUnderWayError,
-    MemoryServerError,
-    MemoryTimeoutError,
-    MemoryUnavailableError,
-    MemoryValidationError,
-)
-from agent_memory_client.legacy import MemoryAPIClient, create_memory_client
-from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import (
-    ClientMemoryRecord,
-    CreateSummaryViewRequest,
-    ForgetPolicy,
-    ForgetResponse,
-    MemoryMessage,
-    MemoryPromptResponse,
-    MemoryRecord,
-    ModelNameLiteral,
-    SummaryView,
-    SummaryViewPartitionResult,
-    Task,
-    WorkingMemory,
-    prompt_messages,
-)
-from agent_memory_client.sync import SyncMemoryAPIClient, SyncMemoryClient, create_memory_client_sync
-from agent_memory_client.tool_schema import ToolSchema, ToolSchemaCollection
-
-__all__ = [
-    "Acknowledgement",
-    "ClientMemoryRecord",
-    "CreateSummaryViewRequest",
-    "ForgetPolicy",
-    "ForgetResponse",
-    "MemoryAPIClient",
-    "MemoryAuthError",
-    "MemoryClient",
-    "MemoryClientConfig",
-    "MemoryClientError",
-    "MemoryConflictError",
-    "MemoryMessage",
-    "MemoryNotFoundError",
-    "MemoryPreconditionFailedError",
-    "MemoryPromptResponse",
-    "MemoryProtocolError",
-    "MemoryRateLimitError",
-    "MemoryRecord",
-    "MemoryRequestUnderWayError",
-    "MemoryServerError",
-    "MemoryTimeoutError",
-    "MemoryUnavailableError",
-    "MemoryValidationError",
-    "ModelNameLiteral",
-    "PromptAnswer",
-    "SummaryView",
-    "SummaryViewPartitionResult",
-    "SyncMemoryAPIClient",
-    "SyncMemoryClient",
-    "Task",
-    "ToolCallResolutionResult",
-    "ToolSchema",
-    "ToolSchemaCollection",
-    "UnifiedToolCall",
-    "WorkingMemory",
-    "__version__",
-    "create_memory_client",
-    "create_memory_client_sync",
-    "prompt_messages",
-]
+from agent_memory_client._tools.calls import ToolCallResolutionResult as ToolCallResolutionResult
+from agent_memory_client._tools.calls import UnifiedToolCall as UnifiedToolCall
+from agent_memory_client._version import __version__ as __version__
+from agent_memory_client._wire.answers import Acknowledgement as Acknowledgement
+from agent_memory_client._wire.answers import PromptAnswer as PromptAnswer
+from agent_memory_client.config import MemoryClientConfig as MemoryClientConfig
+from agent_memory_client.errors import MemoryAuthError as MemoryAuthError
+from agent_memory_client.errors import MemoryClientError as MemoryClientError
+from agent_memory_client.errors import MemoryConflictError as MemoryConflictError
+from agent_memory_client.errors import MemoryNotFoundError as MemoryNotFoundError
+from agent_memory_client.errors import MemoryPreconditionFailedError as MemoryPreconditionFailedError
+from agent_memory_client.errors import MemoryProtocolError as MemoryProtocolError
+from agent_memory_client.errors import MemoryRateLimitError as MemoryRateLimitError
+from agent_memory_client.errors import MemoryRequestUnderWayError as MemoryRequestUnderWayError
+from agent_memory_client.errors import MemoryServerError as MemoryServerError
+from agent_memory_client.errors import MemoryTimeoutError as MemoryTimeoutError
+from agent_memory_client.errors import MemoryUnavailableError as MemoryUnavailableError
+from agent_memory_client.errors import MemoryValidationError as MemoryValidationError
+from agent_memory_client.legacy import MemoryAPIClient as MemoryAPIClient
+from agent_memory_client.legacy import create_memory_client as create_memory_client
+from agent_memory_client.memory_client import MemoryClient as MemoryClient
+from agent_memory_client.models import ClientMemoryRecord as ClientMemoryRecord
+from agent_memory_client.models import CreateSummaryViewRequest as CreateSummaryViewRequest
+from agent_memory_client.models import ForgetPolicy as ForgetPolicy
+from agent_memory_client.models import ForgetResponse as ForgetResponse
+from agent_memory_client.models import MemoryMessage as MemoryMessage
+from agent_memory_client.models import MemoryPromptResponse as MemoryPromptResponse
+from agent_memory_client.models import MemoryRecord as MemoryRecord
+from agent_memory_client.models import ModelNameLiteral as ModelNameLiteral
+from agent_memory_client.models import SummaryView as SummaryView
+from agent_memory_client.models import SummaryViewPartitionResult as SummaryViewPartitionResult
+from agent_memory_client.models import Task as Task
+from agent_memory_client.models import WorkingMemory as WorkingMemory
+from agent_memory_client.models import prompt_messages as prompt_messages
+from agent_memory_client.sync import SyncMemoryAPIClient as SyncMemoryAPIClient
+from agent_memory_client.sync import SyncMemoryClient as SyncMemoryClient
+from agent_memory_client.sync import create_memory_client_sync as create_memory_client_sync
+from agent_memory_client.tool_schema import ToolSchema as ToolSchema
+from agent_memory_client.tool_schema import ToolSchemaCollection as ToolSchemaCollection

@@ -6,21 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from agent_memory_client._wire.requests import checked, validation_error
+from agent_memory_client._wire.requests import checked
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.models import ClientMemoryRecord, ForgetMemoryRequest, MemoryRecord, SearchRequest, WorkingMemory, new_id
+from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchRequest, WorkingMemory, new_id
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
     """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID."""
-    try:
-        MemoryRecord.model_validate(memory.model_dump())
-    except ValidationError as error:
-        raise validation_error(error) from error
+    checked(MemoryRecord, **memory.model_dump())
     if not _ULID.fullmatch(memory.id):
         raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
@@ -49,24 +44,10 @@ def check_search(parameters: Mapping[str, Any]) -> None:
     unknown = sorted(set(parameters) - set(SearchRequest.model_fields))
     if unknown:
         raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
-    try:
-        SearchRequest.model_validate(parameters)
-    except ValidationError as error:
-        raise validation_error(error) from error
-
-
-def forget_request(values: Mapping[str, Any]) -> ForgetMemoryRequest:
-    """Return the request. Raises MemoryValidationError unless it has either a text or ids."""
-    try:
-        return ForgetMemoryRequest.model_validate(values)
-    except ValidationError as error:
-        raise validation_error(error) from error
+    checked(SearchRequest, **parameters)
 
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
     """Return a session that is not stored yet. Raises MemoryValidationError."""
     present = {key: value for key, value in fields.items() if value is not None}
-    try:
-        return WorkingMemory(session_id=session_id, namespace=namespace, user_id=user_id, **present)
-    except ValidationError as error:
-        raise validation_error(error) from error
+    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **present)

@@ -4,326 +4,163 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from agent_memory_client.models._types import (
-    ANSWER,
-    MAX_ID_BYTES,
-    MAX_JSON_DEPTH,
-    MAX_ROLE_CHARS,
-    MAX_TAG_BYTES,
-    MAX_TAGS,
-    MAX_TEXT_BYTES,
-    ExactName,
-    Identifier,
-    Instant,
-    ItemKey,
-    JSONTypes,
-    OptionalIdentifier,
-    SessionIdentifier,
-    WindowTokens,
-    is_blank,
-    new_id,
-    normalized_bytes,
-)
-from agent_memory_client.models.administration.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
-from agent_memory_client.models.administration.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
-from agent_memory_client.models.administration.purging import PurgeRequest, PurgeResponse
-from agent_memory_client.models.administration.tasks import Task, TaskStatus, TaskStatusEnum, TaskTypeEnum
-from agent_memory_client.models.administration.tokens import (
-    CreatedToken,
-    CreateTokenRequest,
-    RoleEnum,
-    RotateTokenRequest,
-    TokenInfo,
-    TokenList,
-)
-from agent_memory_client.models.changes import (
-    Change,
-    ChangedMemory,
-    ChangeKindEnum,
-    ChangeListResponse,
-    ChangeStateEnum,
-    EvidenceItem,
-    MemoryEvidence,
-    MemoryHistory,
-    MemoryVersion,
-)
-from agent_memory_client.models.conditions import Condition, MetadataFilter
-from agent_memory_client.models.explain import ExplainRequest, Explanation
-from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
-from agent_memory_client.models.features.items import (
-    MAX_ITEM_OPERATIONS,
-    DeleteItem,
-    GetItem,
-    Item,
-    ItemBatch,
-    ItemBatchResults,
-    ItemOperation,
-    ItemPath,
-    ItemPaths,
-    ItemResult,
-    ItemSearchResults,
-    ListItemPaths,
-    PathCondition,
-    PutItem,
-    ScoredItem,
-    SearchItems,
-)
-from agent_memory_client.models.filters import (
-    CreatedAt,
-    DateConditions,
-    DateFilter,
-    Entities,
-    EventDate,
-    ExtractionStrategy,
-    LastAccessed,
-    MemoryType,
-    Namespace,
-    SessionId,
-    TagConditions,
-    TagFilter,
-    Topics,
-    UserId,
-)
-from agent_memory_client.models.forgetting import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse
-from agent_memory_client.models.memories import (
-    MEMORY_TYPES_HEADER,
-    AckResponse,
-    ClientMemoryRecord,
-    CreateMemoryRecordRequest,
-    EditMemoryRecordRequest,
-    Evidence,
-    ExtractedMemoryRecord,
-    ForgetPolicy,
-    ForgetRequest,
-    ForgetResponse,
-    HitExplanation,
-    MemoryRecord,
-    MemoryRecordResult,
-    MemoryStrategyConfig,
-    MemoryTypeEnum,
-    Passage,
-    QuarantineListResponse,
-    SearchScoreTypeEnum,
-    SourceClass,
-)
-from agent_memory_client.models.messages import (
-    MAX_APPENDED_MESSAGES,
-    AppendMessagesRequest,
-    AppendMessagesResponse,
-    MemoryMessage,
-    MessageStage,
-)
-from agent_memory_client.models.problems import ErrorResponse, HTTPValidationError, ValidationError
-from agent_memory_client.models.prompt import (
-    Annotations,
-    AudioContent,
-    BlobResourceContents,
-    ChatMessage,
-    EmbeddedResource,
-    Icon,
-    ImageContent,
-    MemoryPromptRequest,
-    MemoryPromptResponse,
-    Message,
-    PromptFormat,
-    ResourceLink,
-    SystemMessage,
-    TextContent,
-    TextResourceContents,
-    prompt_messages,
-    text_of,
-)
-from agent_memory_client.models.search import (
-    MAX_SEARCH_LIMIT,
-    MAX_SEARCH_OFFSET,
-    TEXT_SCORERS,
-    AnswerExplanation,
-    Cut,
-    MemoryRecordResults,
-    MemoryRecordResultsResponse,
-    RecencyConfig,
-    SearchModeEnum,
-    SearchRequest,
-)
-from agent_memory_client.models.views import (
-    CreateSummaryViewRequest,
-    RunSummaryViewPartitionRequest,
-    RunSummaryViewRequest,
-    SummaryView,
-    SummaryViewPartitionResult,
-    SummaryViewSource,
-)
-from agent_memory_client.models.working import (
-    HealthCheckResponse,
-    SessionIdentity,
-    SessionListResponse,
-    UpdateDataRequest,
-    UpdateWorkingMemory,
-    WorkingMemory,
-    WorkingMemoryRequest,
-    WorkingMemoryResponse,
-)
+from agent_memory_client.models._types import ANSWER as ANSWER
+from agent_memory_client.models._types import MAX_ID_BYTES as MAX_ID_BYTES
+from agent_memory_client.models._types import MAX_JSON_DEPTH as MAX_JSON_DEPTH
+from agent_memory_client.models._types import MAX_ROLE_CHARS as MAX_ROLE_CHARS
+from agent_memory_client.models._types import MAX_TAG_BYTES as MAX_TAG_BYTES
+from agent_memory_client.models._types import MAX_TAGS as MAX_TAGS
+from agent_memory_client.models._types import MAX_TEXT_BYTES as MAX_TEXT_BYTES
+from agent_memory_client.models._types import ExactName as ExactName
+from agent_memory_client.models._types import Identifier as Identifier
+from agent_memory_client.models._types import Instant as Instant
+from agent_memory_client.models._types import ItemKey as ItemKey
+from agent_memory_client.models._types import JSONTypes as JSONTypes
+from agent_memory_client.models._types import OptionalIdentifier as OptionalIdentifier
+from agent_memory_client.models._types import SessionIdentifier as SessionIdentifier
+from agent_memory_client.models._types import WindowTokens as WindowTokens
+from agent_memory_client.models._types import is_blank as is_blank
+from agent_memory_client.models._types import new_id as new_id
+from agent_memory_client.models._types import normalized_bytes as normalized_bytes
+from agent_memory_client.models.administration.operations import OperationKind as OperationKind
+from agent_memory_client.models.administration.operations import OperationListResponse as OperationListResponse
+from agent_memory_client.models.administration.operations import OperationRecord as OperationRecord
+from agent_memory_client.models.administration.operations import OperationState as OperationState
+from agent_memory_client.models.administration.persons import EXPORT_FORMAT as EXPORT_FORMAT
+from agent_memory_client.models.administration.persons import EXPORT_VERSION as EXPORT_VERSION
+from agent_memory_client.models.administration.persons import MEDIA_TYPE as MEDIA_TYPE
+from agent_memory_client.models.administration.persons import ImportProblem as ImportProblem
+from agent_memory_client.models.administration.persons import ImportReport as ImportReport
+from agent_memory_client.models.administration.purging import PurgeRequest as PurgeRequest
+from agent_memory_client.models.administration.purging import PurgeResponse as PurgeResponse
+from agent_memory_client.models.administration.tasks import Task as Task
+from agent_memory_client.models.administration.tasks import TaskStatus as TaskStatus
+from agent_memory_client.models.administration.tasks import TaskStatusEnum as TaskStatusEnum
+from agent_memory_client.models.administration.tasks import TaskTypeEnum as TaskTypeEnum
+from agent_memory_client.models.administration.tokens import CreatedToken as CreatedToken
+from agent_memory_client.models.administration.tokens import CreateTokenRequest as CreateTokenRequest
+from agent_memory_client.models.administration.tokens import RoleEnum as RoleEnum
+from agent_memory_client.models.administration.tokens import RotateTokenRequest as RotateTokenRequest
+from agent_memory_client.models.administration.tokens import TokenInfo as TokenInfo
+from agent_memory_client.models.administration.tokens import TokenList as TokenList
+from agent_memory_client.models.changes import Change as Change
+from agent_memory_client.models.changes import ChangedMemory as ChangedMemory
+from agent_memory_client.models.changes import ChangeKindEnum as ChangeKindEnum
+from agent_memory_client.models.changes import ChangeListResponse as ChangeListResponse
+from agent_memory_client.models.changes import ChangeStateEnum as ChangeStateEnum
+from agent_memory_client.models.changes import EvidenceItem as EvidenceItem
+from agent_memory_client.models.changes import MemoryEvidence as MemoryEvidence
+from agent_memory_client.models.changes import MemoryHistory as MemoryHistory
+from agent_memory_client.models.changes import MemoryVersion as MemoryVersion
+from agent_memory_client.models.conditions import Condition as Condition
+from agent_memory_client.models.conditions import MetadataFilter as MetadataFilter
+from agent_memory_client.models.explain import ExplainRequest as ExplainRequest
+from agent_memory_client.models.explain import Explanation as Explanation
+from agent_memory_client.models.extraction import MAX_PHRASES as MAX_PHRASES
+from agent_memory_client.models.extraction import ExtractionCategory as ExtractionCategory
+from agent_memory_client.models.extraction import ExtractionRules as ExtractionRules
+from agent_memory_client.models.features.items import MAX_ITEM_OPERATIONS as MAX_ITEM_OPERATIONS
+from agent_memory_client.models.features.items import DeleteItem as DeleteItem
+from agent_memory_client.models.features.items import GetItem as GetItem
+from agent_memory_client.models.features.items import Item as Item
+from agent_memory_client.models.features.items import ItemBatch as ItemBatch
+from agent_memory_client.models.features.items import ItemBatchResults as ItemBatchResults
+from agent_memory_client.models.features.items import ItemOperation as ItemOperation
+from agent_memory_client.models.features.items import ItemPath as ItemPath
+from agent_memory_client.models.features.items import ItemPaths as ItemPaths
+from agent_memory_client.models.features.items import ItemResult as ItemResult
+from agent_memory_client.models.features.items import ItemSearchResults as ItemSearchResults
+from agent_memory_client.models.features.items import ListItemPaths as ListItemPaths
+from agent_memory_client.models.features.items import PathCondition as PathCondition
+from agent_memory_client.models.features.items import PutItem as PutItem
+from agent_memory_client.models.features.items import ScoredItem as ScoredItem
+from agent_memory_client.models.features.items import SearchItems as SearchItems
+from agent_memory_client.models.filters import CreatedAt as CreatedAt
+from agent_memory_client.models.filters import DateConditions as DateConditions
+from agent_memory_client.models.filters import DateFilter as DateFilter
+from agent_memory_client.models.filters import Entities as Entities
+from agent_memory_client.models.filters import EventDate as EventDate
+from agent_memory_client.models.filters import ExtractionStrategy as ExtractionStrategy
+from agent_memory_client.models.filters import LastAccessed as LastAccessed
+from agent_memory_client.models.filters import MemoryType as MemoryType
+from agent_memory_client.models.filters import Namespace as Namespace
+from agent_memory_client.models.filters import SessionId as SessionId
+from agent_memory_client.models.filters import TagConditions as TagConditions
+from agent_memory_client.models.filters import TagFilter as TagFilter
+from agent_memory_client.models.filters import Topics as Topics
+from agent_memory_client.models.filters import UserId as UserId
+from agent_memory_client.models.forgetting import ForgetMatch as ForgetMatch
+from agent_memory_client.models.forgetting import ForgetMemoryRequest as ForgetMemoryRequest
+from agent_memory_client.models.forgetting import ForgetMemoryResponse as ForgetMemoryResponse
+from agent_memory_client.models.forgetting import ForgetUndoResponse as ForgetUndoResponse
+from agent_memory_client.models.memories import MEMORY_TYPES_HEADER as MEMORY_TYPES_HEADER
+from agent_memory_client.models.memories import AckResponse as AckResponse
+from agent_memory_client.models.memories import ClientMemoryRecord as ClientMemoryRecord
+from agent_memory_client.models.memories import CreateMemoryRecordRequest as CreateMemoryRecordRequest
+from agent_memory_client.models.memories import EditMemoryRecordRequest as EditMemoryRecordRequest
+from agent_memory_client.models.memories import Evidence as Evidence
+from agent_memory_client.models.memories import ExtractedMemoryRecord as ExtractedMemoryRecord
+from agent_memory_client.models.memories import ForgetPolicy as ForgetPolicy
+from agent_memory_client.models.memories import ForgetRequest as ForgetRequest
+from agent_memory_client.models.memories import ForgetResponse as ForgetResponse
+from agent_memory_client.models.memories import HitExplanation as HitExplanation
+from agent_memory_client.models.memories import MemoryRecord as MemoryRecord
+from agent_memory_client.models.memories import MemoryRecordResult as MemoryRecordResult
+from agent_memory_client.models.memories import MemoryStrategyConfig as MemoryStrategyConfig
+from agent_memory_client.models.memories import MemoryTypeEnum as MemoryTypeEnum
+from agent_memory_client.models.memories import Passage as Passage
+from agent_memory_client.models.memories import QuarantineListResponse as QuarantineListResponse
+from agent_memory_client.models.memories import SearchScoreTypeEnum as SearchScoreTypeEnum
+from agent_memory_client.models.memories import SourceClass as SourceClass
+from agent_memory_client.models.messages import MAX_APPENDED_MESSAGES as MAX_APPENDED_MESSAGES
+from agent_memory_client.models.messages import AppendMessagesRequest as AppendMessagesRequest
+from agent_memory_client.models.messages import AppendMessagesResponse as AppendMessagesResponse
+from agent_memory_client.models.messages import MemoryMessage as MemoryMessage
+from agent_memory_client.models.messages import MessageStage as MessageStage
+from agent_memory_client.models.problems import ErrorResponse as ErrorResponse
+from agent_memory_client.models.problems import HTTPValidationError as HTTPValidationError
+from agent_memory_client.models.problems import ValidationError as ValidationError
+from agent_memory_client.models.prompt import Annotations as Annotations
+from agent_memory_client.models.prompt import AudioContent as AudioContent
+from agent_memory_client.models.prompt import BlobResourceContents as BlobResourceContents
+from agent_memory_client.models.prompt import ChatMessage as ChatMessage
+from agent_memory_client.models.prompt import EmbeddedResource as EmbeddedResource
+from agent_memory_client.models.prompt import Icon as Icon
+from agent_memory_client.models.prompt import ImageContent as ImageContent
+from agent_memory_client.models.prompt import MemoryPromptRequest as MemoryPromptRequest
+from agent_memory_client.models.prompt import MemoryPromptResponse as MemoryPromptResponse
+from agent_memory_client.models.prompt import Message as Message
+from agent_memory_client.models.prompt import PromptFormat as PromptFormat
+from agent_memory_client.models.prompt import ResourceLink as ResourceLink
+from agent_memory_client.models.prompt import SystemMessage as SystemMessage
+from agent_memory_client.models.prompt import TextContent as TextContent
+from agent_memory_client.models.prompt import TextResourceContents as TextResourceContents
+from agent_memory_client.models.prompt import prompt_messages as prompt_messages
+from agent_memory_client.models.prompt import text_of as text_of
+from agent_memory_client.models.search import MAX_SEARCH_LIMIT as MAX_SEARCH_LIMIT
+from agent_memory_client.models.search import MAX_SEARCH_OFFSET as MAX_SEARCH_OFFSET
+from agent_memory_client.models.search import TEXT_SCORERS as TEXT_SCORERS
+from agent_memory_client.models.search import AnswerExplanation as AnswerExplanation
+from agent_memory_client.models.search import Cut as Cut
+from agent_memory_client.models.search import MemoryRecordResults as MemoryRecordResults
+from agent_memory_client.models.search import MemoryRecordResultsResponse as MemoryRecordResultsResponse
+from agent_memory_client.models.search import RecencyConfig as RecencyConfig
+from agent_memory_client.models.search import SearchModeEnum as SearchModeEnum
+from agent_memory_client.models.search import SearchRequest as SearchRequest
+from agent_memory_client.models.views import CreateSummaryViewRequest as CreateSummaryViewRequest
+from agent_memory_client.models.views import RunSummaryViewPartitionRequest as RunSummaryViewPartitionRequest
+from agent_memory_client.models.views import RunSummaryViewRequest as RunSummaryViewRequest
+from agent_memory_client.models.views import SummaryView as SummaryView
+from agent_memory_client.models.views import SummaryViewPartitionResult as SummaryViewPartitionResult
+from agent_memory_client.models.views import SummaryViewSource as SummaryViewSource
+from agent_memory_client.models.working import HealthCheckResponse as HealthCheckResponse
+from agent_memory_client.models.working import SessionIdentity as SessionIdentity
+from agent_memory_client.models.working import SessionListResponse as SessionListResponse
+from agent_memory_client.models.working import UpdateDataRequest as UpdateDataRequest
+from agent_memory_client.models.working import UpdateWorkingMemory as UpdateWorkingMemory
+from agent_memory_client.models.working import WorkingMemory as WorkingMemory
+from agent_memory_client.models.working import WorkingMemoryRequest as WorkingMemoryRequest
+from agent_memory_client.models.working import WorkingMemoryResponse as WorkingMemoryResponse
 
 ModelNameLiteral: TypeAlias = str
 """The name of a model. Any is accepted; the name of this type is the one that programs import."""
-
-__all__ = [
-    "ANSWER",
-    "EXPORT_FORMAT",
-    "EXPORT_VERSION",
-    "MAX_APPENDED_MESSAGES",
-    "MAX_ID_BYTES",
-    "MAX_ITEM_OPERATIONS",
-    "MAX_JSON_DEPTH",
-    "MAX_PHRASES",
-    "MAX_ROLE_CHARS",
-    "MAX_SEARCH_LIMIT",
-    "MAX_SEARCH_OFFSET",
-    "MAX_TAGS",
-    "MAX_TAG_BYTES",
-    "MAX_TEXT_BYTES",
-    "MEDIA_TYPE",
-    "MEMORY_TYPES_HEADER",
-    "TEXT_SCORERS",
-    "AckResponse",
-    "Annotations",
-    "AnswerExplanation",
-    "AppendMessagesRequest",
-    "AppendMessagesResponse",
-    "AudioContent",
-    "BlobResourceContents",
-    "Change",
-    "ChangeKindEnum",
-    "ChangeListResponse",
-    "ChangeStateEnum",
-    "ChangedMemory",
-    "ChatMessage",
-    "ClientMemoryRecord",
-    "Condition",
-    "CreateMemoryRecordRequest",
-    "CreateSummaryViewRequest",
-    "CreateTokenRequest",
-    "CreatedAt",
-    "CreatedToken",
-    "Cut",
-    "DateConditions",
-    "DateFilter",
-    "DeleteItem",
-    "EditMemoryRecordRequest",
-    "EmbeddedResource",
-    "Entities",
-    "ErrorResponse",
-    "EventDate",
-    "Evidence",
-    "EvidenceItem",
-    "ExactName",
-    "ExplainRequest",
-    "Explanation",
-    "ExtractedMemoryRecord",
-    "ExtractionCategory",
-    "ExtractionRules",
-    "ExtractionStrategy",
-    "ForgetMatch",
-    "ForgetMemoryRequest",
-    "ForgetMemoryResponse",
-    "ForgetPolicy",
-    "ForgetRequest",
-    "ForgetResponse",
-    "ForgetUndoResponse",
-    "GetItem",
-    "HTTPValidationError",
-    "HealthCheckResponse",
-    "HitExplanation",
-    "Icon",
-    "Identifier",
-    "ImageContent",
-    "ImportProblem",
-    "ImportReport",
-    "Instant",
-    "Item",
-    "ItemBatch",
-    "ItemBatchResults",
-    "ItemKey",
-    "ItemOperation",
-    "ItemPath",
-    "ItemPaths",
-    "ItemResult",
-    "ItemSearchResults",
-    "JSONTypes",
-    "LastAccessed",
-    "ListItemPaths",
-    "MemoryEvidence",
-    "MemoryHistory",
-    "MemoryMessage",
-    "MemoryPromptRequest",
-    "MemoryPromptResponse",
-    "MemoryRecord",
-    "MemoryRecordResult",
-    "MemoryRecordResults",
-    "MemoryRecordResultsResponse",
-    "MemoryStrategyConfig",
-    "MemoryType",
-    "MemoryTypeEnum",
-    "MemoryVersion",
-    "Message",
-    "MessageStage",
-    "MetadataFilter",
-    "ModelNameLiteral",
-    "Namespace",
-    "OperationKind",
-    "OperationListResponse",
-    "OperationRecord",
-    "OperationState",
-    "OptionalIdentifier",
-    "Passage",
-    "PathCondition",
-    "PromptFormat",
-    "PurgeRequest",
-    "PurgeResponse",
-    "PutItem",
-    "QuarantineListResponse",
-    "RecencyConfig",
-    "ResourceLink",
-    "RoleEnum",
-    "RotateTokenRequest",
-    "RunSummaryViewPartitionRequest",
-    "RunSummaryViewRequest",
-    "ScoredItem",
-    "SearchItems",
-    "SearchModeEnum",
-    "SearchRequest",
-    "SearchScoreTypeEnum",
-    "SessionId",
-    "SessionIdentifier",
-    "SessionIdentity",
-    "SessionListResponse",
-    "SourceClass",
-    "SummaryView",
-    "SummaryViewPartitionResult",
-    "SummaryViewSource",
-    "SystemMessage",
-    "TagConditions",
-    "TagFilter",
-    "Task",
-    "TaskStatus",
-    "TaskStatusEnum",
-    "TaskTypeEnum",
-    "TextContent",
-    "TextResourceContents",
-    "TokenInfo",
-    "TokenList",
-    "Topics",
-    "UpdateDataRequest",
-    "UpdateWorkingMemory",
-    "UserId",
-    "ValidationError",
-    "WindowTokens",
-    "WorkingMemory",
-    "WorkingMemoryRequest",
-    "WorkingMemoryResponse",
-    "is_blank",
-    "new_id",
-    "normalized_bytes",
-    "prompt_messages",
-    "text_of",
-]

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import as_records, check_memory, check_search, forget_request
+from agent_memory_client._wire.checks import as_records, check_memory, check_search
 from agent_memory_client._wire.requests import (
     Call,
     Wait,
     as_body,
+    checked,
     idempotency_headers,
     query,
     search_body,
@@ -31,6 +32,7 @@ from agent_memory_client.models import (
     EventDate,
     Explanation,
     ExtractionStrategy,
+    ForgetMemoryRequest,
     ForgetMemoryResponse,
     ForgetPolicy,
     ForgetResponse,
@@ -302,7 +304,7 @@ class Memories(Resource):
         `undo_until`.
         """
         values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
-        body = as_body(forget_request({name: value for name, value in values.items() if value is not None}))
+        body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
         # Sent once: a second request would find nothing and hide the receipt of the first.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 

@@ -44,24 +44,14 @@ class Prompts(Resource):
         name) sets the prompt's days, by default the user's. `options` are further sections, each as a model or mapping:
         see `models.features.prompt_options`.
         """
-        body: dict[str, Any] = {"query": query}
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        if format is not None:
-            body["format"] = format
-        if not include_ids:
-            body["include_ids"] = False
-        if agent_id is not None:
-            body["agent_id"] = agent_id
-        if timezone is not None:
-            body["timezone"] = timezone
-        body |= _bodies_of(options)
+        values = {"max_tokens": max_tokens, "format": format, "agent_id": agent_id, "timezone": timezone}
+        values["include_ids"] = None if include_ids else False
+        body: dict[str, Any] = {"query": query, **_given(values), **_bodies_of(options)}
         scope = self._scope(namespace, user_id)
-        if session_id is not None:
-            session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}
-            body["session"] = {key: value for key, value in session.items() if value is not None}
+        if session_id is None:
+            body |= _given(scope)
         else:
-            body |= {key: value for key, value in scope.items() if value is not None}
+            body["session"] = {"session_id": session_id, **_given(scope), **self._window(model_name, context_window_max)}
         if isinstance(long_term_search, bool):
             body["long_term_search"] = long_term_search
         elif long_term_search is not None:
@@ -138,6 +128,10 @@ class Prompts(Resource):
     async def _render(self, body: dict[str, Any], optimize_query: bool) -> PromptAnswer:
         call = Call("POST", "/v1/memory/prompt", query(optimize_query=optimize_query), body)
         return parse_prompt(await self._send(call))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:

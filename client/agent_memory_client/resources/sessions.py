@@ -270,30 +270,20 @@ class Sessions(Resource):
         `change` gets a copy (empty without a session), and is called again after a concurrent write. Nothing is written
         if it changes nothing. Memories made of removed messages stay.
         """
-        window = self._window(None, context_window_max)
-        for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
-            try:
-                response = await self._send(self._get_call(session_id, user_id, namespace))
-            except MemoryNotFoundError:
-                session: WorkingMemory = new_session(session_id, self._namespace(namespace), user_id)
-                condition = {"If-None-Match": "*"}
-            else:
-                session = parse(WorkingMemoryResponse, response)
-                condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
-            messages = change([*session.messages])
-            if messages == session.messages:
-                return session.messages
-            changed = session.model_copy(update={"messages": messages})
-            try:
-                await self._send(self._put_call(session_id, changed, session.user_id, window, condition))
-            except MemoryPreconditionFailedError:
-                if attempt == MAX_CHANGE_ATTEMPTS:
-                    raise
-            else:
-                return session.messages
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        before: Messages = []
 
-    async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:
+        def changed(session: WorkingMemory) -> dict[str, Any]:
+            before[:] = session.messages
+            messages = change([*before])
+            return {} if messages == before else {"messages": messages}
+
+        window = self._window(None, context_window_max)
+        await self._change(session_id, namespace, user_id, changed, window)
+        return before
+
+    async def _change(
+        self, session_id: str, namespace: str | None, user_id: str | None, change: _Change, window: Mapping[str, Any] | None = None
+    ) -> WorkingMemoryResponse:
         """Write a session back with the fields that `change` returns for the stored (or an empty) session.
 
         It is read without model or window: a view that leaves out messages must not be written back.
@@ -302,13 +292,16 @@ class Sessions(Resource):
             try:
                 response = await self._send(self._get_call(session_id, user_id, namespace))
             except MemoryNotFoundError:
-                session: WorkingMemory = new_session(session_id, self._namespace(namespace), user_id)
+                scope = self._scope(namespace, user_id)
+                session = checked(WorkingMemoryResponse, session_id=session_id, **scope)
                 condition = {"If-None-Match": "*"}
             else:
                 session = parse(WorkingMemoryResponse, response)
                 condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
-            changed = session.model_copy(update=change(session))
-            call = self._put_call(session_id, changed, session.user_id, {}, condition)
+            fields = change(session)
+            if not fields:
+                return session
+            call = self._put_call(session_id, session.model_copy(update=fields), session.user_id, window or {}, condition)
             try:
                 return await self._read(WorkingMemoryResponse, call)
             except MemoryPreconditionFailedError:

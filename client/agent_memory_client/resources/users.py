@@ -11,22 +11,40 @@ from agent_memory_client.models import ImportReport
 from agent_memory_client.resources.base import Resource
 
 
-class Users(Resource):
+class OwnerData(Resource):
+    """Requests for everything that an owner has; `path` is that of the owner."""
+
+    async def _export(self, path: str, namespace: str | None) -> AsyncIterator[bytes]:
+        end = ExportEnd()
+        async for line in self._transport.lines(Call("POST", f"{path}/export", query(namespace=namespace), idempotent=False)):
+            end.pass_line(line)
+            yield line
+        end.check()
+
+    async def _import(self, path: str, lines: Iterable[bytes | str], namespace: str | None, import_source: str | None) -> ImportReport:
+        params = query(namespace=namespace, import_source=import_source)
+        reports: list[ImportReport] = []
+        for first_line, body in import_parts(lines):
+            call = Call("POST", f"{path}/import", {**params, "first_line": str(first_line)}, lines=body)
+            reports.append(await self._read(ImportReport, call))
+        return add_up_reports(reports)
+
+    async def _delete(self, path: str, namespace: str | None, wait: Wait) -> Acknowledgement:
+        return parse_acknowledgement(await self._send(Call("DELETE", path, query(namespace=namespace, wait=wait), wait=wait_seconds(wait))))
+
+
+class Users(OwnerData):
     """Export, import and erase users.
 
     The client's default namespace does not apply: None means all namespaces.
     """
 
-    async def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
+    def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
         """Yield a user's data as JSON lines, of `namespace` or (None, whatever the client's default) of all.
 
         It contains everything acknowledged before. Raises MemoryProtocolError at the end of an incomplete export.
         """
-        end = ExportEnd()
-        async for line in self._transport.lines(Call("POST", _path(user_id, "/export"), query(namespace=namespace), idempotent=False)):
-            end.pass_line(line)
-            yield line
-        end.check()
+        return self._export(_path(user_id), namespace)
 
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
@@ -37,12 +55,7 @@ class Users(Resource):
         report has the refused lines by number; `complete` tells whether the export's last line came and counted all
         others. `memories.purge` finds the import by its `import_source`.
         """
-        params = query(namespace=namespace, import_source=import_source)
-        reports: list[ImportReport] = []
-        for first_line, body in import_parts(lines):
-            call = Call("POST", _path(user_id, "/import"), {**params, "first_line": str(first_line)}, lines=body)
-            reports.append(await self._read(ImportReport, call))
-        return add_up_reports(reports)
+        return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
         """Delete a user's sessions and memories, in `namespace` or (None, whatever the client's default) in all.
@@ -50,9 +63,8 @@ class Users(Resource):
         `wait` (seconds, or True for up to 10) waits for it; the answer is `pending` if it takes longer, and
         `operation_id` names the work.
         """
-        params = query(namespace=namespace, wait=wait)
-        return parse_acknowledgement(await self._send(Call("DELETE", _path(user_id), params, wait=wait_seconds(wait))))
+        return await self._delete(_path(user_id), namespace, wait)
 
 
-def _path(user_id: str, below: str = "") -> str:
-    return f"/v1/users/{segment('user_id', user_id)}{below}"
+def _path(user_id: str) -> str:
+    return f"/v1/users/{segment('user_id', user_id)}"

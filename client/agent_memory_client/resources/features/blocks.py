@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
 from pydantic import AliasChoices, BaseModel, Field
 
@@ -21,6 +21,14 @@ _PATH = "/v1/blocks"
 CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_replace"
 
 
+class OwnerNames(TypedDict, total=False):
+    """The owner of a block: exactly the names that are given; the namespace is by default the client's."""
+
+    agent_id: str | None
+    user_id: str | None
+    namespace: str | None
+
+
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
@@ -28,16 +36,14 @@ class Blocks(Resource):
     not at version `if_match`, MemoryPreconditionFailedError is raised.
     """
 
-    async def list(
-        self, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None, shown: bool = False
-    ) -> BlockListResponse:
+    async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
         """Return the blocks of exactly this owner; with `shown`, all that a prompt of these names shows."""
-        params = query(**self._owner(agent_id, user_id, namespace), shown=True if shown else None)
+        params = query(**self._owner(owner), shown=True if shown else None)
         return await self._read(BlockListResponse, Call("GET", _PATH, params))
 
-    async def get(self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None) -> Block:
+    async def get(self, label: str, **owner: Unpack[OwnerNames]) -> Block:
         """Return a block. Raises MemoryNotFoundError."""
-        return await self._read(Block, Call("GET", _block_path(label), query(**self._owner(agent_id, user_id, namespace))))
+        return await self._read(Block, Call("GET", _block_path(label), query(**self._owner(owner))))
 
     async def put(
         self,
@@ -48,15 +54,13 @@ class Blocks(Resource):
         limit: int | None = None,
         limit_tokens: int | None = None,
         read_only: bool | None = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
         if_match: int | None = None,
+        **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
         """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
         body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
         body = {name: given for name, given in body.items() if given is not None}
-        params = query(**self._owner(agent_id, user_id, namespace))
+        params = query(**self._owner(owner))
         return await self._read(BlockEdit, Call("PUT", _block_path(label), params, json=body, headers=_matching(if_match)))
 
     async def edit(
@@ -67,10 +71,8 @@ class Blocks(Resource):
         *,
         old_content: str | None = None,
         line: int | None = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
         if_match: int | None = None,
+        **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
         """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` the whole.
 
@@ -79,79 +81,44 @@ class Blocks(Resource):
         """
         body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
         body = {name: given for name, given in body.items() if given is not None}
-        params = query(**self._owner(agent_id, user_id, namespace))
+        params = query(**self._owner(owner))
         return await self._read(
             BlockEdit, Call("PATCH", _block_path(label), params, json=body, headers=_matching(if_match), idempotent=False)
         )
 
-    async def delete(
-        self,
-        label: str,
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
-        if_match: int | None = None,
-    ) -> AckResponse:
+    async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
         """Delete a block with its history; a missing block is no error."""
-        params = query(**self._owner(agent_id, user_id, namespace))
+        params = query(**self._owner(owner))
         return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
 
-    async def history(
-        self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None
-    ) -> BlockHistoryResponse:
+    async def history(self, label: str, **owner: Unpack[OwnerNames]) -> BlockHistoryResponse:
         """Return the changes of a block, oldest first. Raises MemoryNotFoundError."""
-        params = query(**self._owner(agent_id, user_id, namespace))
+        params = query(**self._owner(owner))
         return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
 
-    async def undo(
-        self,
-        label: str,
-        version: int | None = None,
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
-        if_match: int | None = None,
-    ) -> BlockEdit:
+    async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
         """Undo the change that made `version`, or the newest.
 
         Raises MemoryNotFoundError, and MemoryServerError if a later change prevents it.
         """
-        params, headers = query(**self._owner(agent_id, user_id, namespace)), {**idempotency_headers(), **_matching(if_match)}
+        params, headers = query(**self._owner(owner)), {**idempotency_headers(), **_matching(if_match)}
         body = {} if version is None else {"version": version}
         return await self._read(BlockEdit, Call("POST", f"{_block_path(label)}/undo", params, json=body, headers=headers))
 
-    async def attach(
-        self,
-        label: str,
-        to: Mapping[str, str],
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
-    ) -> Block:
+    async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
         """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
-        params = query(**self._owner(agent_id, user_id, namespace))
-        call = Call("POST", f"{_block_path(label)}/attach", params, json=dict(to), headers=idempotency_headers())
-        return await self._read(Block, call)
+        return await self._show(label, "attach", to, owner)
 
-    async def detach(
-        self,
-        label: str,
-        to: Mapping[str, str],
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        namespace: str | None = None,
-    ) -> Block:
+    async def detach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
         """Stop showing a block in another owner's prompts. Raises MemoryNotFoundError."""
-        params = query(**self._owner(agent_id, user_id, namespace))
-        call = Call("POST", f"{_block_path(label)}/detach", params, json=dict(to), headers=idempotency_headers())
-        return await self._read(Block, call)
+        return await self._show(label, "detach", to, owner)
 
-    def _owner(self, agent_id: str | None, user_id: str | None, namespace: str | None) -> dict[str, str | None]:
-        return {"agent_id": agent_id, **self._scope(namespace, user_id)}
+    async def _show(self, label: str, action: str, to: Mapping[str, str], owner: OwnerNames) -> Block:
+        params = query(**self._owner(owner))
+        return await self._read(Block, Call("POST", f"{_block_path(label)}/{action}", params, json=dict(to), headers=idempotency_headers()))
+
+    def _owner(self, owner: OwnerNames) -> dict[str, str | None]:
+        return {"agent_id": owner.get("agent_id"), **self._scope(owner.get("namespace"), owner.get("user_id"))}
 
 
 class AppendArguments(BaseModel):
