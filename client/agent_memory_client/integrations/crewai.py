@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -117,13 +117,13 @@ class AgentMemoryStorage:
         self.delete(scope_prefix)
 
     async def asave(self, records: list[MemoryRecord]) -> None:
-        await _in_thread(lambda: self.save(records))
+        await asyncio.to_thread(self.save, records)
 
     async def asearch(self, query_embedding: list[float], *args: Any, **filters: Any) -> list[tuple[MemoryRecord, float]]:
         return self.search(query_embedding, *args, **filters)
 
     async def adelete(self, *args: Any, **filters: Any) -> int:
-        return await _in_thread(lambda: self.delete(*args, **filters))
+        return await asyncio.to_thread(self.delete, *args, **filters)
 
     def _items(self, scope: str | None, filter: dict[str, Any] | None = None) -> list[ScoredItem]:
         return self._access.blocking.items.search(_path(scope), filter=filter, limit=_ALL, **self._access.owner)
@@ -242,7 +242,3 @@ def _record(item: ScoredItem) -> MemoryRecord:
 def _utc(at: datetime) -> datetime:
     # CrewAI's times are naive UTC.
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    return await asyncio.to_thread(call)

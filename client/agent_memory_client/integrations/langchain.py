@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
-from agent_memory_client.errors import MemoryNotFoundError
-from agent_memory_client.integrations._shared import our_message, our_session_id
+from agent_memory_client.integrations._shared import EitherClient, SessionMessages, Tools, our_message, tool_schemas
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MemoryMessage, MemoryRecordResults
 from agent_memory_client.sync import SyncMemoryClient
@@ -30,7 +27,6 @@ except ImportError as error:
 
 MESSAGE = "langchain_message"
 """The message field with LangChain's own message."""
-_NEVER_SUMMARIZED = 2**53 - 1
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 
@@ -51,58 +47,32 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         namespace: str | None = None,
     ) -> None:
         self.session_id = session_id
-        self._session_id = our_session_id(session_id)
         self._client = client
-        self._user_id = user_id
-        self._namespace = namespace
+        self._session = SessionMessages(client, session_id, user_id, namespace)
 
     @property
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """All messages, oldest first."""
-        try:
-            session = _blocking(self._client).sessions.get(
-                self._session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
-            )
-        except MemoryNotFoundError:
-            return []
-        return [_langchain_message(message) for message in session.messages]
+        _blocking(self._client)
+        return [_langchain_message(message) for message in self._session.read()]
 
     async def aget_messages(self) -> list[BaseMessage]:
-        if isinstance(self._client, SyncMemoryClient):
-            return await asyncio.to_thread(lambda: self.messages)
-        try:
-            session = await self._client.sessions.get(
-                self._session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
-            )
-        except MemoryNotFoundError:
-            return []
-        return [_langchain_message(message) for message in session.messages]
+        return [_langchain_message(message) for message in await self._session.aread()]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        if messages:
-            said = [_our_message(message) for message in messages]
-            _blocking(self._client).sessions.append(
-                self._session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
-            )
+        _blocking(self._client)
+        self._session.append([_our_message(message) for message in messages])
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        if isinstance(self._client, SyncMemoryClient):
-            await asyncio.to_thread(self.add_messages, messages)
-        elif messages:
-            said = [_our_message(message) for message in messages]
-            await self._client.sessions.append(
-                self._session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
-            )
+        await self._session.aappend([_our_message(message) for message in messages])
 
     def clear(self) -> None:
         """Delete all messages; memories made of them stay."""
-        _blocking(self._client).sessions.delete(self._session_id, self._namespace, self._user_id)
+        _blocking(self._client)
+        self._session.delete()
 
     async def aclear(self) -> None:
-        if isinstance(self._client, SyncMemoryClient):
-            await asyncio.to_thread(self.clear)
-        else:
-            await self._client.sessions.delete(self._session_id, self._namespace, self._user_id)
+        await self._session.adelete()
 
 
 class AgentMemoryRetriever(BaseRetriever):
@@ -124,9 +94,7 @@ class AgentMemoryRetriever(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        if isinstance(self.client, SyncMemoryClient):
-            return _documents(await asyncio.to_thread(self.client.memories.search, query, **self._filters(k)))
-        return _documents(await self.client.memories.search(query, **self._filters(k)))
+        return _documents(await EitherClient(self.client).awaited(lambda client: client.memories.search(query, **self._filters(k))))
 
     def _filters(self, k: int | None) -> dict[str, Any]:
         filters: dict[str, Any] = {"limit": self.k if k is None else k}
@@ -180,34 +148,29 @@ def get_memory_tools(
     With a `MemoryClient` use `ainvoke`; with a `SyncMemoryClient`, `invoke` (LangChain awaits it in a thread). Errors
     are reported to the model. Raises ValueError for an unknown name.
     """
-    names = list(definitions.BY_NAME) if tools == "all" else list(tools)
-    unknown = sorted(set(names) - set(definitions.BY_NAME))
-    if unknown:
-        raise ValueError(f"there is no tool {', '.join(unknown)}, there are {', '.join(definitions.BY_NAME)}")
-    return [_tool(memory_client, name, our_session_id(session_id), namespace, user_id) for name in names]
+    calls = Tools(memory_client, session_id, user_id, namespace)
+    return [_tool(calls, schema) for schema in tool_schemas(tools)]
 
 
 get_memory_tools_langchain = get_memory_tools
 
 
-def _tool(
-    client: MemoryClient | SyncMemoryClient, name: str, session_id: str, namespace: str | None, user_id: str | None
-) -> StructuredTool:
+def _tool(calls: Tools, schema: dict[str, Any]) -> StructuredTool:
+    name = schema["name"]
+
     async def awaited(**arguments: Any) -> str:
-        assert isinstance(client, MemoryClient)
-        return _text(await client.tools.resolve_function_call(name, arguments, session_id, namespace, user_id))
+        return _text(await calls.acall(name, arguments))
 
     def called(**arguments: Any) -> str:
-        assert isinstance(client, SyncMemoryClient)
-        return _text(client.tools.resolve_function_call(name, arguments, session_id, namespace, user_id))
+        return _text(calls.call(name, arguments))
 
-    definition = definitions.BY_NAME[name]
+    is_blocking = isinstance(calls.client, SyncMemoryClient)
     return StructuredTool(
         name=name,
-        description=definition.description,
-        args_schema=definition.schema().to_dict()["function"]["parameters"],
-        func=called if isinstance(client, SyncMemoryClient) else None,
-        coroutine=awaited if isinstance(client, MemoryClient) else None,
+        description=schema["description"],
+        args_schema=schema["parameters"],
+        func=called if is_blocking else None,
+        coroutine=None if is_blocking else awaited,
         handle_tool_error=True,
     )
 

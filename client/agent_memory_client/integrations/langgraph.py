@@ -8,22 +8,15 @@ LangMem's tools and LangGraph's prebuilt agents work on it. For a checkpointer u
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from pydantic import ValidationError
-
-from agent_memory_client._wire.requests import validation_error
+from agent_memory_client._wire.requests import checked
 from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.integrations._shared import EitherClient
 from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import (
-    MAX_ITEM_OPERATIONS,
-    ItemBatch,
-    ItemOperation,
-    ItemResult,
-)
+from agent_memory_client.models import MAX_ITEM_OPERATIONS, ItemBatch, ItemOperation, ItemResult
 from agent_memory_client.sync import SyncMemoryClient
 
 try:
@@ -57,7 +50,7 @@ class AgentMemoryStore(BaseStore):
 
     supports_ttl = True
 
-    __slots__ = ("_client", "_index", "_namespace", "_twin", "_user_id", "ttl_config")
+    __slots__ = ("_access", "_index", "ttl_config")
 
     def __init__(
         self,
@@ -68,10 +61,7 @@ class AgentMemoryStore(BaseStore):
         index: Sequence[str] | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
-        self._client = client
-        self._twin: SyncMemoryClient | None = None
-        self._user_id = user_id
-        self._namespace = namespace
+        self._access = EitherClient(client, user_id, namespace)
         self._index = None if index is None else list(index)
         self.ttl_config = ttl
 
@@ -80,33 +70,21 @@ class AgentMemoryStore(BaseStore):
         wanted = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(wanted):
-            answers = self._blocking.items.batch(operations, namespace=self._namespace, user_id=self._user_id)
+            answers = self._access.blocking.items.batch(operations, **self._access.owner)
             results.update(zip(positions, answers, strict=True))
         return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        if isinstance(self._client, SyncMemoryClient):
-            return await asyncio.to_thread(self.batch, list(ops))
         wanted = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(wanted):
-            answers = await self._client.items.batch(operations, namespace=self._namespace, user_id=self._user_id)
+            answers = await self._access.awaited(lambda client, sent=operations: client.items.batch(sent, **self._access.owner))
             results.update(zip(positions, answers, strict=True))
         return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
 
     def close(self) -> None:
         """Close the blocking twin; the client stays open."""
-        if self._twin is not None:
-            self._twin.close()
-            self._twin = None
-
-    @property
-    def _blocking(self) -> SyncMemoryClient:
-        if isinstance(self._client, SyncMemoryClient):
-            return self._client
-        if self._twin is None:
-            self._twin = SyncMemoryClient(self._client.config)
-        return self._twin
+        self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
         """Return requests with the positions of their operations, reads before writes. Raises ValueError."""
@@ -141,10 +119,7 @@ class AgentMemoryStore(BaseStore):
 
 def _request(values: dict[str, Any]) -> ItemOperation:
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    try:
-        return ItemBatch.model_validate({"operations": [plain]}).operations[0]
-    except ValidationError as error:
-        raise validation_error(error) from error
+    return checked(ItemBatch, operations=[plain]).operations[0]
 
 
 def _json(value: Any, name: str) -> Any:

@@ -23,7 +23,7 @@ class ChangeKindEnum(StrEnum):
 
 
 class ChangeStateEnum(StrEnum):
-    """Where a change stands: done, undone again, or a proposal that waits, was approved (then it is applied) or rejected."""
+    """State of a change: applied or undone, or a proposal that waits or was rejected."""
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -32,7 +32,7 @@ class ChangeStateEnum(StrEnum):
 
 
 class ChangedMemory(BaseModel):
-    """A memory before and after a change (None: it was not there), and the fields that differ, each as [before, after]."""
+    """A memory before and after a change."""
 
     memory_id: str
     before: MemoryRecord | None = None
@@ -44,7 +44,7 @@ class ChangedMemory(BaseModel):
 
 
 class Change(BaseModel):
-    """A recorded change. `actor` is what did it; changes of one run share a `batch_id`."""
+    """A recorded change of memories."""
 
     id: str
     """The change's id: it is undone, approved or rejected by it."""
@@ -86,7 +86,7 @@ class ChangeListResponse(BaseModel):
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, when the server knew it (`retired_at` None: it is the current one), and the change that ended it."""
+    """A version of a memory, with the time in which the server knew it."""
 
     version: int
     """The number of the version; a higher one is newer."""
@@ -101,7 +101,7 @@ class MemoryVersion(BaseModel):
 
 
 class MemoryHistory(BaseModel):
-    """All versions of a memory, the newest first, and the changes that it was part of."""
+    """All versions and changes of a memory."""
 
     memory_id: str
     versions: list[MemoryVersion]

@@ -11,7 +11,7 @@ from agent_memory_client.models.search import SearchRequest
 
 
 class ExplainRequest(BaseModel):
-    """Asks why a search, or a prompt, did or did not return a memory. Give one of the two."""
+    """Asks why a search or a prompt did or did not return a memory. Give one of the two."""
 
     memory_id: Identifier
     """The memory that was expected in the answer."""

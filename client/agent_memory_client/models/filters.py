@@ -198,8 +198,7 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on instants. Bounds combine; `inclusive` says which ends of `between` count. A plain day (`2026-11-25`) is the whole day
-    in the request's time zone."""
+    """A filter on instants. Bounds combine; a plain day (`2026-11-25`) is the whole day in the request's time zone."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         ("eq", "ne"),

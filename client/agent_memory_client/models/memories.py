@@ -64,7 +64,7 @@ SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inferen
 
 
 class Evidence(BaseModel):
-    """What a memory rests on: messages of a session, or a program's own statement. `quote` is kept when the messages are gone."""
+    """A source of a memory: messages of a session, or a program's own statement."""
 
     session_id: OptionalIdentifier = None
     """The session that it was said in; null when a program stated it."""
@@ -84,13 +84,10 @@ class Evidence(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory. Scope fields that are empty strings count as not given.
+    """A memory: who owns it, what it says, since when it is true, and where it comes from.
 
-    A fact is true from `valid_from` (when it was made, if not given) until `valid_to`, and nobody is shown it after `expires_at`.
-    `recorded_at` and `retired_at` say when the server knew it; they, `supersedes` and `superseded_by` are the server's to write.
-    `source_class` and `trust` (0 to 1) say where it comes from and how far that goes; what is in `quarantine`, for the reason that stands
-    there, is neither found nor shown to a model until it is approved.
-    `slot` names what a fact is about ("home_city"): of one slot of a user, namespace and agent one fact is current.
+    Scope fields that are empty strings count as not given. The server writes `recorded_at`, `retired_at`, `supersedes`
+    and `superseded_by`.
     """
 
     id: Identifier
@@ -227,7 +224,7 @@ class Passage(BaseModel):
 
 
 class MemoryRecordResult(MemoryRecord):
-    """A memory that a search found. `dist` is the cosine distance (0 to 2, 0.0 in listings); `score` grows with relevance."""
+    """A memory that a search found."""
 
     dist: float
     """The cosine distance from the query, from 0 (the same) to 2; 0 in listings, which have no query."""
@@ -304,10 +301,7 @@ class EditMemoryRecordRequest(BaseModel):
 
 
 class ForgetPolicy(BaseModel):
-    """Which memories may be forgotten: too old, not read for too long, or beyond a budget (the number to keep).
-
-    With both ages given a memory must fail both, or be older than `max_age_days * hard_age_multiplier`.
-    """
+    """Which memories may be forgotten: see `ForgetRequest.policy`."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -342,7 +336,7 @@ class ForgetResponse(BaseModel):
 
 
 class QuarantineListResponse(BaseModel):
-    """A page of the memories that wait for a review; `next_offset` is None on the last page."""
+    """A page of the memories that wait for a review."""
 
     memories: list[MemoryRecord]
     """This page's memories; `quarantine` says why each of them waits."""

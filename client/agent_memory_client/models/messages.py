@@ -38,12 +38,10 @@ def _with_content(schema: dict[str, Any]) -> None:
 
 
 class MemoryMessage(BaseModel):
-    """One message as chat APIs have it. `model_fields_set` tells whether `id` and `created_at` were given or made up here.
+    """One message as chat APIs have it; `to_chat` returns it as it was sent.
 
-    `content` may be given as text, as a list of parts, as null or not at all; here and in answers it is always text, that of the parts, so
-    that programs that know nothing else can read every message. The rest stands beside it: `content_parts` are the parts, `no_content` says
-    that there was none. Fields of the message's own (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are. `to_chat`
-    gives the message back as it was sent.
+    `content` may be text, a list of parts, null or absent; here and in answers it is the text of the parts. Other
+    fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)
@@ -90,8 +88,10 @@ class MemoryMessage(BaseModel):
 
 
 class AppendMessagesRequest(BaseModel):
-    """Messages to add to the end of a session. One that the session holds already (id, role and content) is skipped, so a repeat
-    is harmless; the same id with other words is another message, which gets an id of its own (`notices` name it)."""
+    """Messages to append to a session. Known messages (id, role and content) are skipped, so a repeat is harmless.
+
+    A known id with other words is another message, which gets a new id (see `notices`).
+    """
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
     """The messages to add, oldest first; at most 1,000."""
@@ -106,12 +106,7 @@ class AppendMessagesRequest(BaseModel):
 
 
 class AppendMessagesResponse(BaseModel):
-    """What the session looks like after an append, without its messages.
-
-    `appended` counts the new ones (repeated ids are not), `version` is the session's version for `If-Match`.
-    The percentages (0 to 100) are None unless a model or a context window was named. `reached` says how far all the messages of the request
-    had come when a `wait` ended, and is None without one; what nothing is remembered of, such as a greeting, holds nothing up.
-    """
+    """The session after an append, without its messages."""
 
     session_id: str
     namespace: str | None = None

@@ -47,11 +47,7 @@ class PromptQuestion(BaseModel):
 
 
 class MemoryPromptRequest(PromptOptions, PromptQuestion):
-    """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
-
-    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
-    are those of the session, where it does not name its own; the first two are those of the search without a session.
-    """
+    """A question, the session it belongs to, and whether (or how) to search long-term memory for it."""
 
 
 class _Block(BaseModel):
@@ -68,7 +64,7 @@ class _Block(BaseModel):
 
 
 class Annotations(_Block):
-    """For whom a block is meant (None: everybody) and how important it is (0 to 1)."""
+    """The audience and importance of a block."""
 
     audience: list[Literal["user", "assistant"]] | None = None
     """For whom it is meant, the `user` or the `assistant`; for both when null."""
@@ -175,11 +171,7 @@ Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | 
 
 
 class Message(BaseModel):
-    """A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, `tool_call_id`, ...).
-
-    Whoever is not the user is shown as the assistant; `original_role` says who it was (tool, system, ...). `content_parts` and `no_content`
-    are those of the session's message: `to_openai` makes the message of them that was sent.
-    """
+    """A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, ...)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -216,7 +208,7 @@ class ChatMessage(BaseModel):
 
 
 class MemoryPromptResponse(BaseModel):
-    """Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search."""
+    """Messages ready for a chat model, and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
     """The prompt, in the order in which a chat model takes it; the query comes last. Empty for the format `text`."""

@@ -58,17 +58,10 @@ _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class SearchRequest(BaseModel):
-    """What to search for. Without text every memory that the filters allow is listed.
+    """A search. Without text, all memories that the filters allow are listed.
 
-    `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
-    against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
-    IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `distinct`, memories that only repeat one before
-    them are left out (prompts do so unless it is false). With `explain` the answer and each result say how they came about.
-
-    Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with `as_of`: for
-    what it then knew to be true at that time), and `history` for every version. What is less trusted than `min_trust`
-    (0 to 1) is left out; what is in quarantine is only found when `quarantined` asks for it, and never by a prompt. `filter` joins
-    conditions by and, or and not.
+    Only current memories are found, unless `as_of`, `known_at` or `history` says otherwise. Quarantined ones are only
+    found with `quarantined`, and never by a prompt.
     """
 
     text: FreeText | None = None
@@ -150,8 +143,7 @@ class SearchRequest(BaseModel):
 
 
 class Cut(BaseModel):
-    """A memory that was ranked and is not in the answer: collapsed (`by` says the same), already_shown (among a prompt's messages), or
-    over_budget (it needs `tokens_needed` in all for memories, `tokens_available` were there)."""
+    """A memory that was ranked, but left out of the answer."""
 
     memory_id: str
     reason: str
@@ -166,12 +158,7 @@ class Cut(BaseModel):
 
 
 class AnswerExplanation(BaseModel):
-    """How an answer came about: `query` is what was compared by meaning, without the words `left_out` that most memories share.
-
-    `time_start` (included) and `time_end` (not) bound the time that the query names. `ranked` memories were near enough, `below_threshold`
-    were looked at and were not; `cut` are those that the answer left out for another reason than its limit. In prompts `memory_tokens` is
-    what memories may take, `messages_left_out` how many of the session's messages did not fit.
-    """
+    """How an answer came about."""
 
     mode: str | None = None
     """How it was searched: `semantic`, `keyword` (also when there was no vector in time) or `hybrid`; null for a
@@ -197,10 +184,7 @@ class AnswerExplanation(BaseModel):
 
 
 class MemoryRecordResultsResponse(BaseModel):
-    """A page of memories; `total` counts all that match, `next_offset` is None on the last page.
-
-    `notices` says what was not done as asked, such as a rewritten query that a language model did not give in time.
-    """
+    """A page of memories."""
 
     memories: list[MemoryRecordResult]
     """This page's memories, the best first."""

@@ -69,7 +69,7 @@ class RunSummaryViewPartitionRequest(BaseModel):
 
 
 class SummaryViewPartitionResult(BaseModel):
-    """The summary of one partition; an empty one says why in `empty_reason`, one without the language model why in `degraded`."""
+    """The summary of one partition."""
 
     view_id: str
     """The view that it belongs to."""

@@ -23,10 +23,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class UpdateWorkingMemory(BaseModel):
-    """A session to store under the id in the path; a `session_id` in the body is ignored.
-
-    `ttl_seconds` None keeps the session until it is deleted; 0 or less lets it expire at once.
-    """
+    """A session to store under the id in the path; a `session_id` in the body is ignored."""
 
     messages: list[MemoryMessage] = Field(default_factory=list[MemoryMessage])
     """The conversation, oldest first, all of it: it takes the place of what was stored."""
@@ -64,12 +61,7 @@ class WorkingMemory(UpdateWorkingMemory):
 
 
 class WorkingMemoryResponse(WorkingMemory):
-    """A stored session.
-
-    `refused_memories` says, by id, why some of its memories did not become long-term memories; it is left out when there are none.
-    The percentages (0 to 100) are None unless a model or a context window was named. `new_session` and `unsaved` are never
-    sent by this server; programs written for older ones may read them.
-    """
+    """A stored session. This server never sends `new_session` and `unsaved`, which older programs may read."""
 
     refused_memories: dict[str, str] | None = Absent
     """Why some of its memories did not become long-term memories, by their ids; left out when there are none."""
@@ -83,7 +75,7 @@ class WorkingMemoryResponse(WorkingMemory):
 
 
 class UpdateDataRequest(BaseModel):
-    """A JSON merge patch (RFC 7396) for a session's `data`: objects are merged, null removes a key, anything else replaces."""
+    """Changes of a session's data."""
 
     data: JsonObject
     """A JSON merge patch (RFC 7396) of the session's data: objects are merged, null removes a key, anything else
@@ -117,7 +109,7 @@ class SessionIdentity(BaseModel):
 
 
 class SessionListResponse(BaseModel):
-    """A page of session ids; `total` counts all that match."""
+    """A page of session ids."""
 
     sessions: list[str]
     """The sessions' ids."""

@@ -10,11 +10,9 @@ from agent_memory_client.models._types import Instant
 
 
 class OperationKind(StrEnum):
-    """What the work is: a session's promotion and summary, facts from a session, a memory's or an item's vector, what is
-    derived of a memory, a deletion, what was
-    ordered.
+    """What the work is about: a deletion, session, extraction, memory, derived data, item, order or export.
 
-    An export is done while its caller reads; it has an operation as its receipt, which is not listed.
+    An export runs while its caller reads it; its operation is a receipt and not listed.
     """
 
     DELETION = "deletion"
@@ -28,7 +26,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """Where the work stands. `dead`: given up after too many tries, kept until replayed or dropped."""
+    """State of the work. `dead`: it failed too often, and stays until replayed or dropped."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -38,10 +36,7 @@ class OperationState(StrEnum):
 
 
 class OperationRecord(BaseModel):
-    """One piece of background work: what it is about, how far it is, and why its last try failed.
-
-    `stages` counts what is done and what is to do, e.g. {"promoted": 12, "messages": 14}. `due_at` is when it is tried (again).
-    """
+    """One piece of background work."""
 
     id: str
     """The operation's id, as the header `X-Operation-Id` gives it."""
@@ -72,7 +67,7 @@ class OperationRecord(BaseModel):
 
 
 class OperationListResponse(BaseModel):
-    """A page of operations; `next_offset` is None on the last page."""
+    """A page of operations."""
 
     operations: list[OperationRecord]
     """This page's operations."""

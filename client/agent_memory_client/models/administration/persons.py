@@ -12,7 +12,7 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 
 
 class ImportProblem(BaseModel):
-    """A line that was not brought in, by its number (from 1), and why. Its content is not repeated."""
+    """A line that was not imported. Its content is not repeated."""
 
     line: int
     """The number of the line in the file, from 1."""

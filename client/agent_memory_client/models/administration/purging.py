@@ -11,7 +11,7 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """A source whose memories are to go; of several conditions all must hold, and at least one must be given."""
+    """A source whose memories are to be deleted; all given conditions must hold, and at least one is required."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -56,7 +56,7 @@ class RotateTokenRequest(BaseModel):
 
 
 class TokenInfo(BaseModel):
-    """An API key without its secret; `hash` is the digest that it is found by."""
+    """An API key without its secret."""
 
     id: str
     hash: str

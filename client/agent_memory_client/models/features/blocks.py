@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias, TypedDict
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -37,6 +37,14 @@ class BlockOwner(BaseModel):
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
     """The agent whose it is; null for every agent's."""
+
+
+class OwnerNames(TypedDict, total=False):
+    """The owner of a block: exactly the names that are given; the namespace is by default the client's."""
+
+    agent_id: str | None
+    user_id: str | None
+    namespace: str | None
 
 
 class Block(BlockOwner):

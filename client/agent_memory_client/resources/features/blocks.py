@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 from pydantic import AliasChoices, BaseModel, Field
 
@@ -13,20 +13,12 @@ from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation
+from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation, OwnerNames
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.model_tools import ModelTools
 
 _PATH = "/v1/blocks"
 CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_replace"
-
-
-class OwnerNames(TypedDict, total=False):
-    """The owner of a block: exactly the names that are given; the namespace is by default the client's."""
-
-    agent_id: str | None
-    user_id: str | None
-    namespace: str | None
 
 
 class Blocks(Resource):
