@@ -95,9 +95,3 @@ class BlockKeys:
     def of_agent(self, tenant: str, agent_id: str) -> str:
         """Return the key of an agent's owners that have blocks or attached ones."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"
-
-    def user_owners(self, tenant: str, owner: BlockOwner) -> str | None:
-        return None if owner.user_id is None else self.of_user(tenant, owner.user_id)
-
-    def agent_owners(self, tenant: str, owner: BlockOwner) -> str | None:
-        return None if owner.agent_id is None else self.of_agent(tenant, owner.agent_id)

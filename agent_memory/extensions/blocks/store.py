@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
@@ -21,7 +21,7 @@ from agent_memory.extensions.blocks.owners import BlockKeys, BlockOwner, check_r
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
-from agent_memory.foundation.storage.erasures import guard_of
+from agent_memory.foundation.storage.erasures import Guard, guard_of
 from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
@@ -74,6 +74,19 @@ class ShownBlock:
     block: StoredBlock
 
 
+class _OwnerKeys(NamedTuple):
+    """What the scripts take of an owner: keys, the owner's name in them, and the owner as JSON."""
+
+    blocks: str
+    attached: str
+    user_owners: str | None
+    agent_owners: str | None
+    root: str
+    owner: str
+    identity: str
+    guard: Guard
+
+
 class BlockStore:
     """Reads and writes of blocks. Every method raises RedisUnavailable, and Forbidden outside the caller's reach."""
 
@@ -86,6 +99,19 @@ class BlockStore:
         self._erase = Script(client, "blocks/blocks_erase", fsync=fsync)
         self._unnote = Script(client, "blocks/block_unnote", fsync=fsync)
         self._restore = Script(client, "blocks/block_restore", fsync=fsync)
+
+    def _owner_keys(self, scope: Scope, owner: BlockOwner) -> _OwnerKeys:
+        name = self._keys.name(scope.tenant, owner)
+        return _OwnerKeys(
+            self._keys.blocks(name),
+            self._keys.attached(name),
+            None if owner.user_id is None else self._keys.of_user(scope.tenant, owner.user_id),
+            None if owner.agent_id is None else self._keys.of_agent(scope.tenant, owner.agent_id),
+            self._keys.root,
+            name,
+            encode_owner(owner),
+            guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id),
+        )
 
     async def load(self, scope: Scope, owner: BlockOwner, label: str) -> StoredBlock | None:
         check_reader(scope, owner)
@@ -112,45 +138,17 @@ class BlockStore:
 
     async def change(self, scope: Scope, owner: BlockOwner, label: str, write: BlockWrite) -> BlockReply:
         check_writer(scope, owner)
-        name = self._keys.name(scope.tenant, owner)
-        state, *rest = await self._change(
-            operation=write.operation,
-            expected=write.expected,
-            content=write.content,
-            old_content=write.old_content,
-            line=write.line,
-            version=write.version,
-            tokens=write.tokens,
-            settings=write.settings,
-            counted=write.counted,
-            blocks=self._keys.blocks(name),
-            changes=self._keys.changes(name, label),
-            user_owners=self._keys.user_owners(scope.tenant, owner),
-            agent_owners=self._keys.agent_owners(scope.tenant, owner),
-            label=label,
-            owner=name,
-            identity=encode_owner(owner),
-            actor=scope.actor,
-            bounds={"blocks": MAX_BLOCKS, "changes": MAX_CHANGES, "chars": DEFAULT_BLOCK_CHARS},
-            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id),
-        )
+        keys = self._owner_keys(scope, owner)
+        bounds = {"blocks": MAX_BLOCKS, "changes": MAX_CHANGES, "chars": DEFAULT_BLOCK_CHARS}
+        changes = self._keys.changes(keys.owner, label)
+        state, *rest = await self._change(keys, **asdict(write), changes=changes, label=label, actor=scope.actor, bounds=bounds)
         return _reply(owner, label, state.decode(), rest)
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> BlockReply:
         """Delete a block with its changes and attachments."""
         check_writer(scope, owner)
-        name = self._keys.name(scope.tenant, owner)
-        state, *rest = await self._delete(
-            blocks=self._keys.blocks(name),
-            changes=self._keys.changes(name, label),
-            attached=self._keys.attached(name),
-            user_owners=self._keys.user_owners(scope.tenant, owner),
-            agent_owners=self._keys.agent_owners(scope.tenant, owner),
-            root=self._keys.root,
-            label=label,
-            owner=name,
-            expected=expected,
-        )
+        keys = self._owner_keys(scope, owner)
+        state, *rest = await self._delete(keys, changes=self._keys.changes(keys.owner, label), label=label, expected=expected)
         reply = _reply(owner, label, state.decode(), rest)
         if reply.state == "ok" and reply.block is not None:
             await self._forget_targets(scope, [reply.block])
@@ -160,24 +158,21 @@ class BlockStore:
         """Show a block in another owner's prompts, or stop that. The caller must be allowed to change both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
-        name, target_name = self._keys.name(scope.tenant, owner), self._keys.name(scope.tenant, target)
+        keys, target_keys = self._owner_keys(scope, owner), self._owner_keys(scope, target)
         state, *rest = await self._attach(
-            blocks=self._keys.blocks(name),
-            target_blocks=self._keys.blocks(target_name),
-            attached=self._keys.attached(target_name),
-            user_owners=self._keys.user_owners(scope.tenant, target),
-            agent_owners=self._keys.agent_owners(scope.tenant, target),
+            keys,
+            target_blocks=target_keys.blocks,
+            attached=target_keys.attached,
+            user_owners=target_keys.user_owners,
+            agent_owners=target_keys.agent_owners,
             label=label,
-            owner=name,
-            identity=encode_owner(owner),
-            target=target_name,
-            target_identity=encode_owner(target),
+            target=target_keys.owner,
+            target_identity=target_keys.identity,
             attach=attach,
             most=MAX_BLOCKS,
             most_targets=MAX_TARGETS,
             most_target_bytes=MAX_TARGET_BYTES,
-            guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id),
-            target_guard=guard_of(self._keys.root, scope.tenant, target.namespace, target.user_id, agent_id=target.agent_id),
+            target_guard=target_keys.guard,
         )
         return _reply(owner, label, state.decode(), rest)
 
@@ -225,52 +220,26 @@ class BlockStore:
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Delete everything of an owner; return the number of blocks."""
-        name = self._keys.name(scope.tenant, owner)
-        erased = await self._erase(
-            blocks=self._keys.blocks(name),
-            attached=self._keys.attached(name),
-            user_owners=self._keys.user_owners(scope.tenant, owner),
-            agent_owners=self._keys.agent_owners(scope.tenant, owner),
-            root=self._keys.root,
-            owner=name,
-        )
+        erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, gone: Sequence[StoredBlock]) -> None:
         """Forget owners to which only deleted blocks were attached. A crash leaves a harmless entry."""
         for target in dict.fromkeys(target for block in gone for target in block.attached_to):
-            name = self._keys.name(scope.tenant, target)
-            await self._unnote(
-                blocks=self._keys.blocks(name),
-                attached=self._keys.attached(name),
-                user_owners=self._keys.user_owners(scope.tenant, target),
-                agent_owners=self._keys.agent_owners(scope.tenant, target),
-                owner=name,
-            )
+            await self._unnote(self._owner_keys(scope, target))
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Store an exported block with its changes unless its label exists: "new", "many" or "here"."""
         check_writer(scope, block.owner)
-        name = self._keys.name(scope.tenant, block.owner)
         entries: list[str] = []
         value = block.base
         for change in changes:
             entries.append(encode_change(change, value))
             value = value[: change.position] + change.inserted + value[change.position + len(change.removed) :]
-        state, *rest = await self._restore(
-            blocks=self._keys.blocks(name),
-            changes=self._keys.changes(name, block.label),
-            user_owners=self._keys.user_owners(scope.tenant, block.owner),
-            agent_owners=self._keys.agent_owners(scope.tenant, block.owner),
-            label=block.label,
-            owner=name,
-            identity=encode_owner(block.owner),
-            block=encode_block(block, {}, tokens),
-            most=MAX_BLOCKS,
-            guard=guard_of(self._keys.root, scope.tenant, block.owner.namespace, block.owner.user_id, agent_id=block.owner.agent_id),
-            entries=entries,
-        )
+        keys, label = self._owner_keys(scope, block.owner), block.label
+        changed, body = self._keys.changes(keys.owner, label), encode_block(block, {}, tokens)
+        state, *rest = await self._restore(keys, changes=changed, label=label, block=body, most=MAX_BLOCKS, entries=entries)
         return _reply(block.owner, block.label, state.decode(), rest)
 
 

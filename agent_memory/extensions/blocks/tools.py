@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, Field
@@ -71,8 +72,8 @@ async def core_memory_append(services: Services, caller: Caller, arguments: Appe
 
     Use it when you learn something that must always be in mind, such as the user's name. A full block refuses: remove something first.
     """
-    body = read_values(EditBlockRequest, {"operation": "append", "content": arguments.content})
-    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+    values = {"operation": "append", "content": arguments.content}
+    return await _edit(services, caller, arguments, values)
 
 
 @TOOLS.tool(ReplaceInBlock, BlockEdit, writes=True, destroys=True, offered="agent")
@@ -82,8 +83,7 @@ async def core_memory_replace(services: Services, caller: Caller, arguments: Rep
     `old_content` must be the exact text; a refusal shows what is nearest to it.
     """
     values = {"operation": "replace", "content": arguments.new_content, "old_content": arguments.old_content}
-    body = read_values(EditBlockRequest, values)
-    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+    return await _edit(services, caller, arguments, values)
 
 
 @TOOLS.tool(InsertIntoBlock, BlockEdit, writes=True, offered="agent")
@@ -92,22 +92,21 @@ async def memory_insert(services: Services, caller: Caller, arguments: InsertInt
     values: dict[str, object] = {"operation": "append", "content": arguments.new_str}
     if arguments.insert_line >= 0:
         values |= {"operation": "insert", "line": arguments.insert_line + 1}
-    body = read_values(EditBlockRequest, values)
-    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+    return await _edit(services, caller, arguments, values)
 
 
 @TOOLS.tool(ReplaceString, BlockEdit, writes=True, destroys=True, offered="agent")
 async def memory_replace(services: Services, caller: Caller, arguments: ReplaceString) -> BaseModel:
     """Replaces one exact text in a memory block, for precise edits. A refusal shows what is nearest to `old_str`."""
-    body = read_values(EditBlockRequest, {"operation": "replace", "content": arguments.new_str, "old_content": arguments.old_str})
-    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+    values = {"operation": "replace", "content": arguments.new_str, "old_content": arguments.old_str}
+    return await _edit(services, caller, arguments, values)
 
 
 @TOOLS.tool(RethinkBlock, BlockEdit, writes=True, destroys=True, offered="agent")
 async def memory_rethink(services: Services, caller: Caller, arguments: RethinkBlock) -> BaseModel:
     """Writes a memory block anew, to condense or reorganize it. For small changes use memory_insert and memory_replace."""
-    body = read_values(EditBlockRequest, {"operation": "rethink", "content": arguments.new_memory})
-    return await services[BlockService].edit_shown(caller.scope, _reader(caller, arguments), arguments.label, body)
+    values = {"operation": "rethink", "content": arguments.new_memory}
+    return await _edit(services, caller, arguments, values)
 
 
 @TOOLS.tool(FinishEdits, AckResponse, offered="agent")
@@ -116,8 +115,9 @@ async def memory_finish_edits(services: Services, caller: Caller, arguments: Fin
     return AckResponse(status="ok")
 
 
-def _reader(caller: Caller, arguments: _Whose) -> Reader:
-    """Whose prompt is meant. Raises Forbidden for what is out of reach."""
+async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
+    """Edit the block that the meant prompt shows. Raises Forbidden."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
-    return Reader(*place, arguments.agent_id)
+    body = read_values(EditBlockRequest, values)
+    return await services[BlockService].edit_shown(caller.scope, Reader(*place, arguments.agent_id), arguments.label, body)

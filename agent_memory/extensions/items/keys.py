@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from agent_memory.foundation.storage.keyspace import digest
+
+
+class OwnerKeys(NamedTuple):
+    """What the scripts take of an owner: keys, and the owner's name in them."""
+
+    items: str
+    expiries: str
+    paths: str
+    owners: str
+    root: str
+    owner: str
 
 
 class ItemKeys:
@@ -13,15 +26,13 @@ class ItemKeys:
         """Prefix of the indexed keys."""
         self._root = root
 
-    def entries(self, owner: str) -> str:
-        return f"{self._root}its:{owner}"
+    def of(self, tenant: str, owner: str) -> OwnerKeys:
+        root = self._root
+        return OwnerKeys(f"{root}its:{owner}", self.expiries(owner), f"{root}itn:{owner}", self.owners(tenant), root, owner)
 
     def expiries(self, owner: str) -> str:
         """Return the key of items with a time to live, by its end."""
         return f"{self._root}itx:{owner}"
-
-    def paths(self, owner: str) -> str:
-        return f"{self._root}itn:{owner}"
 
     def owners(self, tenant: str) -> str:
         return f"{self._root}ito:{digest('item owners', tenant)}"

@@ -122,17 +122,11 @@ class ItemStore:
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Texts have unknown lengths until they are encoded.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
-        due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
         await self._write(
-            items=self._item_keys.entries(name),
-            expiries=self._item_keys.expiries(name),
-            paths=self._item_keys.paths(name),
-            owners=self._item_keys.owners(scope.tenant),
-            due=due,
-            wake=wake,
-            root=self._keys.root,
+            self._item_keys.of(scope.tenant, name),
+            due=self._keys.due(DueKind.ITEM),
+            wake=self._keys.wake,
             tenant=tag(scope.tenant),
-            owner=name,
             about=compact(owner),
             created_at=None if times is None else _millis(times.created),
             updated_at=None if times is None else _millis(times.updated),
@@ -189,14 +183,7 @@ class ItemStore:
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
         """Return every path with items. Raises Forbidden."""
         name = owner_digest(scope, owner)
-        reply = await self._paths(
-            items=self._item_keys.entries(name),
-            expiries=self._item_keys.expiries(name),
-            paths=self._item_keys.paths(name),
-            owners=self._item_keys.owners(scope.tenant),
-            root=self._keys.root,
-            owner=name,
-        )
+        reply = await self._paths(self._item_keys.of(scope.tenant, name))
         note_read(len(reply))
         return await aside(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
@@ -214,18 +201,9 @@ class ItemStore:
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
         """Delete all items of an owner; return how many. Raises Forbidden."""
-        name = owner_digest(scope, owner)
+        keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
-        while gone := int(
-            await self._erase(
-                items=self._item_keys.entries(name),
-                expiries=self._item_keys.expiries(name),
-                paths=self._item_keys.paths(name),
-                owners=self._item_keys.owners(scope.tenant),
-                root=self._keys.root,
-                owner=name,
-            )
-        ):
+        while gone := int(await self._erase(keys)):
             count += gone
         return count
 
@@ -244,18 +222,10 @@ class ItemStore:
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
         """Store the vectors of unchanged items; return how many."""
-        model = self._spec.digest
+        pairs = zip(jobs, vectors, strict=True)
+        same = {"field": self._spec.field, "model": self._spec.digest}
         replies = await self._embed.each(
-            [
-                {
-                    "item": self._keys.item(job.iid),
-                    "fence": job.fence,
-                    "field": self._spec.field,
-                    "vector": self.blob(vector),
-                    "model": model,
-                }
-                for job, vector in zip(jobs, vectors, strict=True)
-            ]
+            [{**same, "item": self._keys.item(job.iid), "fence": job.fence, "vector": self.blob(vector)} for job, vector in pairs]
         )
         stored = 0
         for reply in replies:
@@ -276,19 +246,8 @@ class ItemStore:
     ) -> list[StoredItem]:
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
-        rows = await self._list(
-            items=self._item_keys.entries(name),
-            expiries=self._item_keys.expiries(name),
-            paths=self._item_keys.paths(name),
-            owners=self._item_keys.owners(scope.tenant),
-            root=self._keys.root,
-            owner=name,
-            low=low,
-            high=high,
-            offset=offset,
-            limit=limit,
-            fields=fields,
-        )
+        keys = self._item_keys.of(scope.tenant, name)
+        rows = await self._list(keys, low=low, high=high, offset=offset, limit=limit, fields=fields)
         items = await self._decoded([row for _, row in rows])
         return [replace(item, entry=entry.decode()) for (entry, _), item in zip(rows, items, strict=True) if item is not None]
 

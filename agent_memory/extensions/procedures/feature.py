@@ -23,13 +23,8 @@ _KEEP_UP_MINUTES = 60.0
 
 
 def open_procedures(foundation: Foundation, services: Services) -> None:
-    settings, client, keys, spec, fsync = (
-        foundation.settings,
-        foundation.client,
-        foundation.keys,
-        foundation.spec,
-        foundation.fsync,
-    )
+    settings, client, keys = foundation.settings, foundation.client, foundation.keys
+    spec, fsync = foundation.spec, foundation.fsync
     store = ProcedureStore(client, keys, spec, fsync=fsync)
     tools = ToolStore(client, keys, spec, redacts=settings.longterm.redact_secrets, fsync=fsync)
     search = ProcedureSearch(settings, keys, spec, services[EmbeddingBudget].metered_embedder)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 
-from agent_memory.extensions.profile.entries import entry_of
-from agent_memory.extensions.profile.store import Followed, ProfileOwner, ProfileStore, ReadMemory
+from agent_memory.extensions.profile.entries import FollowedMemory, entry_of
+from agent_memory.extensions.profile.store import Followed, ProfileOwner, ProfileStore, ReadMemory, owner_of
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.foundation.api.principals import scope_of_work
@@ -39,7 +39,7 @@ class ProfileFollower:
     async def _follow(self, mids: Sequence[str]) -> None:
         for _ in range(_TRIES):
             memories = await self._store.read_memories(mids)
-            zones = await self._zones(memories)
+            zones = await self.zones_of(read.memory for read in memories)
             done = await self._store.follow(await self._followed_all(memories, zones))
             mids = [mid for mid, followed in zip(mids, done, strict=True) if not followed]
             if not mids:
@@ -71,23 +71,17 @@ class ProfileFollower:
         return await aside(lambda: [self._followed(read, zones) for read in memories], characters)
 
     def _followed(self, read: ReadMemory, zones: dict[ProfileOwner, tzinfo]) -> Followed:
-        owner = _owner(read)
+        owner = owner_of(read.memory)
         if read.memory is None or owner is None:
             return Followed(read.mid, read.state)
         entry = entry_of(read.memory, zones.get(owner, UTC), statements=self._statements)
         return Followed(read.mid, read.state, None if entry is None else owner, entry)
 
-    async def _zones(self, memories: Sequence[ReadMemory]) -> dict[ProfileOwner, tzinfo]:
-        owners = dict.fromkeys(owner for memory in memories if (owner := _owner(memory)) is not None)
+    async def zones_of(self, memories: Iterable[FollowedMemory | None]) -> dict[ProfileOwner, tzinfo]:
+        """Return the time zone of each memory's owner."""
+        owners = dict.fromkeys(owner for memory in memories if (owner := owner_of(memory)) is not None)
         return {owner: await self.zone_of(owner) for owner in owners}
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
         """Return the time zone in the owner's extraction rules; UTC by default."""
         return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)
-
-
-def _owner(read: ReadMemory) -> ProfileOwner | None:
-    memory = read.memory
-    if memory is None or memory.record.user_id is None:
-        return None
-    return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)

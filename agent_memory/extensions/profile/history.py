@@ -68,7 +68,7 @@ class ProfileHistory:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
         self._client = client
         self._keys = keys
-        self._indexes = (memory_index_name(keys), history_index_name(keys, spec))
+        self.indexes = (memory_index_name(keys), history_index_name(keys, spec))
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
@@ -76,28 +76,37 @@ class ProfileHistory:
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
-        def find(pipe: Pipe) -> None:
-            for index, narrowed in zip(self._indexes, (here, past), strict=True):
-                queue_search(pipe, index, name_query(all_of(clause, narrowed or ""), 0, MOST_READ, sort_by=("c", "DESC")))
-
-        current, former = [parse_hits(reply) for reply in await read(self._client, find)]
-        names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
-        memories = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        memories = await self.find_memories(scope, all_of(clause, here or ""), all_of(clause, past or ""))
         mine = [memory for memory in memories if memory.record.namespace == owner.namespace and within(scope, memory.record)]
-        pieces = await self._evidence([memory.mid for memory in mine])
+        pieces = await self.load_evidence([memory.mid for memory in mine])
         found = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
         return [entry for entry in found if entry is not None]
 
-    async def _evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
+    async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
+        """Return the newest memories and former versions that match, at most `MOST_READ` of each."""
+
+        def find(pipe: Pipe) -> None:
+            for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
+                queue_search(pipe, index, name_query(clause, 0, MOST_READ, sort_by=("c", "DESC")))
+
+        current, former = [parse_hits(reply) for reply in await read(self._client, find)]
+        names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
+        return [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+
+    async def load_evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
         replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
         return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
 
 
-def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
+def followed_at(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
+    """Return a memory with the evidence of `at`."""
     said = [piece for piece in pieces if piece.at is not None and piece.at <= at]
     last = max((piece.at.timestamp() for piece in said if piece.at is not None), default=None)
-    record = memory.record
-    if record.valid_to is not None and record.valid_to > at:
-        record = record.model_copy(update={"valid_to": None})
-    followed = FollowedMemory(memory.mid, owner.tenant, record, last, 1 + sum(piece.times or 1 for piece in said))
-    return replace(followed, evidence=said)
+    times = 1 + sum(piece.times or 1 for piece in said)
+    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=said)
+
+
+def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
+    followed, record = followed_at(owner, memory, pieces, at), memory.record
+    ends_later = record.valid_to is not None and record.valid_to > at
+    return replace(followed, record=record.model_copy(update={"valid_to": None})) if ends_later else followed

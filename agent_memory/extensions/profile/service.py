@@ -82,7 +82,7 @@ class ProfileService:
         One round trip; computed anew for `as_of` or another zone than the user's. Raises BadInput without a user and
         for an unknown zone, and Forbidden.
         """
-        owner = self.owner(scope, user_id, namespace)
+        owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
         now = as_of or datetime.now(UTC)
         if as_of is None and (zone is None or zone == await self._follower.zone_of(owner)):
@@ -107,11 +107,12 @@ class ProfileService:
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
         """Return the latest moves of a profile. Raises as `read`."""
-        return ProfileMoves(moves=await self._store.read_moves(self.owner(scope, user_id, namespace), min(limit, _MOST_MOVES)))
+        owner = requested_owner(scope, "profile", user_id, namespace)
+        return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
         """Order a rebuild; return the work to wait for. Raises as `read`."""
-        owner = self.owner(writing(scope), user_id, namespace)
+        owner = requested_owner(writing(scope), "profile", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
@@ -130,15 +131,6 @@ class ProfileService:
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
-    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> ProfileOwner:
-        """Return the profile that a request means. Raises BadInput without a user, and Forbidden."""
-        namespace, user_id = shared_place_of(scope, "profiles", namespace, user_id)
-        if not scope.reaches(namespace, user_id):
-            raise Forbidden("these credentials do not reach this profile", field="namespace")
-        if user_id is None:
-            raise BadInput("whose profile? name the user", field="user_id", where="query")
-        return ProfileOwner(scope.tenant, namespace, user_id)
-
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
         """Check access to a schema; the tenant's is out of reach for limited callers."""
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
@@ -150,6 +142,16 @@ class ProfileService:
         request = SearchRequest(text=text, user_id=UserId(eq=owner.user_id), namespace=namespace, limit=limit, as_of=as_of)
         found = await self._search.search(scope, request)
         return [memory.model_dump(mode="json", exclude_none=True) for memory in found.memories]
+
+
+def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
+    """Return whose `noun` a request means. Raises BadInput without a user, and Forbidden."""
+    namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
+    if not scope.reaches(namespace, user_id):
+        raise Forbidden(f"these credentials do not reach this {noun}", field="namespace")
+    if user_id is None:
+        raise BadInput(f"whose {noun}? name the user", field="user_id", where="query")
+    return ProfileOwner(scope.tenant, namespace, user_id)
 
 
 def _entries(shown: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:

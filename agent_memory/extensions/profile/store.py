@@ -22,7 +22,7 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 PAGE = 16
 MOST_SHOWN = 64
 """Entries of each kind kept ready, in pages of `PAGE`."""
-_STATE = ("t", "j", "n", "ls", "ts", "nt")
+STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
@@ -92,11 +92,12 @@ class ProfileStore:
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
-                pipe.hmget(self._keys.memory(mid), _STATE)
+                pipe.hmget(self._keys.memory(mid), STATE)
                 pipe.hgetall(self._keys.evidence(mid))
 
         replies = await read(self._client, build) if mids else []
-        return [_read_memory(mid, replies[2 * index], replies[2 * index + 1]) for index, mid in enumerate(mids)]
+        decoded = [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
+        return [ReadMemory(mid, state, memory) for mid, (memory, state) in zip(mids, decoded, strict=True)]
 
     async def follow(self, followed: Sequence[Followed]) -> list[bool]:
         """Update profiles; return False for each memory that changed after it was read, and was skipped."""
@@ -183,12 +184,20 @@ def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
     return [(float(number), json.loads(entry)) for number, entry in lines]
 
 
-def _read_memory(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
-    owner, raw, version, last, times, outdated = row
-    if owner is None or raw is None or version is None:
-        return ReadMemory(mid, (), None)
-    state = [*((value or b"").decode() for value in (version, last, times, outdated)), str(len(evidence))]
-    pieces = [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())]
+def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
+    """Return the owner of a memory's profile; None without a user."""
+    if memory is None or memory.record.user_id is None:
+        return None
+    return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)
+
+
+def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> tuple[FollowedMemory | None, Sequence[str]]:
+    """Return a memory of its `STATE` fields, and what scripts check of it; (None, ()) if it is gone."""
+    owner, raw, *checked = row
+    if owner is None or raw is None or checked[0] is None:
+        return None, ()
+    state = [*((value or b"").decode() for value in checked), str(len(evidence))]
+    _, last, times, outdated = checked
     memory = FollowedMemory(
         mid,
         untag(owner.decode()),
@@ -196,9 +205,9 @@ def _read_memory(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes,
         None if last is None else float(last),
         1 if times is None else int(times),
         outdated is not None,
-        pieces,
+        [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())],
     )
-    return ReadMemory(mid, state, memory)
+    return memory, state
 
 
 def _move(row: str) -> ProfileMove:

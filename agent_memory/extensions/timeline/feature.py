@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.history import ProfileHistory
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import TimelineHistory
 from agent_memory.extensions.timeline.section import TimelineSection
@@ -26,7 +27,7 @@ _SUMMARIES_MINUTES = 5.0
 def open_timelines(foundation: Foundation, services: Services) -> None:
     client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
     store = TimelineStore(client, keys)
-    history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
+    history = TimelineHistory(client, services[ProfileHistory], services[MemoryStore])
     follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
     service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
     summaries = SummaryStore(client, keys)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, tzinfo
 
 from agent_memory.extensions.profile.follower import ProfileFollower
+from agent_memory.extensions.profile.store import owner_of
 from agent_memory.extensions.timeline.events import events_of
 from agent_memory.extensions.timeline.history import TimelineHistory
 from agent_memory.extensions.timeline.store import Followed, ReadMemory, TimelineOwner, TimelineStore
@@ -41,7 +42,7 @@ class TimelineFollower:
     async def _follow(self, mids: Sequence[str]) -> None:
         for _ in range(_TRIES):
             memories = await self._store.read_memories(mids)
-            zones = await self._zones(memories)
+            zones = await self._profiles.zones_of(read.memory for read in memories)
             done = await self._store.follow([self._followed(memory, zones) for memory in memories])
             mids = [mid for mid, followed in zip(mids, done, strict=True) if not followed]
             if not mids:
@@ -72,22 +73,11 @@ class TimelineFollower:
         return erased
 
     def _followed(self, read: ReadMemory, zones: dict[TimelineOwner, tzinfo]) -> Followed:
-        owner = _owner(read)
+        owner = owner_of(read.memory)
         if read.memory is None or owner is None:
             return Followed(read.mid, read.state)
         entries = events_of(read.memory, zones.get(owner, UTC), statements=self._statements, over=read.over)
         return Followed(read.mid, read.state, owner if entries else None, entries, zones.get(owner, UTC))
 
-    async def _zones(self, memories: Sequence[ReadMemory]) -> dict[TimelineOwner, tzinfo]:
-        owners = dict.fromkeys(owner for memory in memories if (owner := _owner(memory)) is not None)
-        return {owner: await self._profiles.zone_of(owner) for owner in owners}
-
     async def zone_of(self, owner: TimelineOwner) -> tzinfo:
         return await self._profiles.zone_of(owner)
-
-
-def _owner(read: ReadMemory) -> TimelineOwner | None:
-    memory = read.memory
-    if memory is None or memory.record.user_id is None:
-        return None
-    return TimelineOwner(memory.tenant, memory.record.namespace, memory.record.user_id)

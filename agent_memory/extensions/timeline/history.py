@@ -9,34 +9,28 @@ from typing import Any
 from redis.asyncio import Redis
 from redisvl.query.filter import Num
 
-from agent_memory.extensions.profile.entries import FollowedMemory
+from agent_memory.extensions.profile.history import ProfileHistory, followed_at
 from agent_memory.extensions.timeline.events import TimelineEntry, events_of
 from agent_memory.extensions.timeline.store import EventRange, TimelineOwner
-from agent_memory.features.memories.records import StoredEvidence, StoredMemory
+from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import Pipe, read
-from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search import filters
-from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
-from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
-from agent_memory.foundation.storage.search.results import PAST, parse_hits
+from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.results import PAST
 from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
 
-MOST_READ = 2_000
-"""Newest memories read from each index."""
 _PAGE = 1_000
 
 
 class TimelineHistory:
     """Read the memories of a timeline at a past time, and its expired memories."""
 
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, store: MemoryStore) -> None:
+    def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
-        self._keys = keys
-        self._indexes = (memory_index_name(keys), history_index_name(keys, spec))
+        self._profiles = profiles
         self._store = store
 
     async def entries_at(
@@ -48,36 +42,25 @@ class TimelineHistory:
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), Num("c") <= at.timestamp())
         if known_at is not None:
             clause = all_of(clause, filters.in_time(None, known_at, True, known_at)[0])
-
-        def find(pipe: Pipe) -> None:
-            for index in self._indexes:
-                queue_search(pipe, index, name_query(clause, 0, MOST_READ, sort_by=("c", "DESC")))
-
-        current, former = [parse_hits(reply) for reply in await read(self._client, find)]
-        names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
-        memories = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        memories = await self._profiles.find_memories(scope, clause, clause)
         mine = [memory for memory in memories if memory.record.namespace == owner.namespace and _holds(memory, at, known_at)]
-        pieces = await self._evidence([memory.mid for memory in mine])
+        pieces = await self._profiles.load_evidence([memory.mid for memory in mine])
         entries: list[TimelineEntry] = []
         for memory in mine:
             if within(scope, memory.record):
-                entries += events_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements)
+                entries += events_of(followed_at(owner, memory, pieces[memory.mid], at), zone, statements=statements)
         return entries
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
         """Yield pages of an owner's expired memories, without retired versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         for start in range(0, 1_000_000, _PAGE):
-            names = (await search(self._client, self._indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
+            names = (await search(self._client, self._profiles.indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
             mids = [name.removeprefix(PAST) for name in names]
             memories = await self._store.find_by_mids(scope, [mid for mid in mids if "." not in mid])
             yield [memory.mid for memory in memories if memory is not None and memory.record.namespace == owner.namespace]
             if len(names) < _PAGE:
                 return
-
-    async def _evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
-        replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
-        return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
 
 
 def page_of(entries: Sequence[TimelineEntry], asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
@@ -99,10 +82,3 @@ def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> boo
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at
     return not superseded and (record.expires_at is None or record.expires_at > at)
-
-
-def _as_of(owner: TimelineOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    said = [piece for piece in pieces if piece.at is not None and piece.at <= at]
-    last = max((piece.at.timestamp() for piece in said if piece.at is not None), default=None)
-    times = 1 + sum(piece.times or 1 for piece in said)
-    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, False, said)

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from agent_memory.extensions.profile.service import requested_owner
 from agent_memory.extensions.timeline.events import facet
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import TimelineHistory, page_of
 from agent_memory.extensions.timeline.periods import day_number, group_events
-from agent_memory.extensions.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory.extensions.timeline.store import EventRange, TimelineStore
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.sessions.strategies import read_zone
-from agent_memory.foundation.api.principals import shared_place_of, writing
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
@@ -44,7 +45,7 @@ class TimelineService:
 
         Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
         """
-        owner = self.owner(scope, query.user_id, query.namespace)
+        owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         asked, now = _range(query), datetime.now(UTC)
         at = query.as_of or query.known_at
         zone = None if query.timezone is None else read_zone(query.timezone, where="query")
@@ -68,19 +69,10 @@ class TimelineService:
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
         """Order a rebuild; return the work to wait for. Raises as `read`."""
-        owner = self.owner(writing(scope), user_id, namespace)
+        owner = requested_owner(writing(scope), "timeline", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
-
-    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> TimelineOwner:
-        """Return the timeline that a request means. Raises BadInput without a user, and Forbidden."""
-        namespace, user_id = shared_place_of(scope, "timelines", namespace, user_id)
-        if not scope.reaches(namespace, user_id):
-            raise Forbidden("these credentials do not reach this timeline", field="namespace")
-        if user_id is None:
-            raise BadInput("whose timeline? name the user", field="user_id", where="query")
-        return TimelineOwner(scope.tenant, namespace, user_id)
 
 
 def _range(query: TimelineQuery) -> EventRange:

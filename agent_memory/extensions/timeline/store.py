@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from agent_memory.extensions.profile.entries import FollowedMemory
-from agent_memory.extensions.profile.store import ProfileOwner
+from agent_memory.extensions.profile.store import STATE, ProfileOwner, decode_followed
 from agent_memory.extensions.timeline.events import TimelineEntry
 from agent_memory.extensions.timeline.keys import TimelineKeys
 from agent_memory.extensions.timeline.periods import SummaryState
-from agent_memory.features.memories.records import StoredEvidence, decode_memory
 from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
@@ -28,7 +27,6 @@ TimelineOwner = ProfileOwner
 # Events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
-_STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ReadMemory(NamedTuple):
@@ -103,8 +101,8 @@ class TimelineStore:
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
-                pipe.hmget(self._keys.memory(mid), _STATE)
-                pipe.hmget(self._keys.history(mid), _STATE)
+                pipe.hmget(self._keys.memory(mid), STATE)
+                pipe.hmget(self._keys.history(mid), STATE)
                 pipe.hgetall(self._keys.evidence(mid))
 
         replies = await read(self._client, build) if mids else []
@@ -190,18 +188,5 @@ def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
     over = current[1] is None
-    owner, raw, *known = former if over else current
-    if owner is None or raw is None or known[0] is None:
-        return ReadMemory(mid, ())
-    state = [*((value or b"").decode() for value in known), str(len(evidence)), "over" if over else ""]
-    _, last, times, outdated = known
-    memory = FollowedMemory(
-        mid,
-        untag(owner.decode()),
-        decode_memory(raw),
-        None if last is None else float(last),
-        1 if times is None else int(times),
-        outdated is not None,
-        [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())],
-    )
-    return ReadMemory(mid, state, memory, over)
+    memory, state = decode_followed(mid, former if over else current, evidence)
+    return ReadMemory(mid, ()) if memory is None else ReadMemory(mid, [*state, "over" if over else ""], memory, over)
