@@ -1,10 +1,10 @@
 #!lua
--- Shows a block in the prompts of another owner (`target`), or no longer. The block knows where it is attached, and the target what is.
---   identity, target_identity   who the two are (JSON); `user_owners` and `agent_owners` have those of the target's user and agent
+-- Shows a block in another owner's (`target`) prompts, or stops that; block and target know of each other.
+--   identity, target_identity   both owners as JSON; `user_owners` and `agent_owners` are the target's
 -- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
 -- ARGV: most_targets: number, most_target_bytes: number, guard: json, target_guard: json
--- -> {"ok", block}, {"missing"}, {"many"} (attached to the target) or {"targets"} (the block has no room for one more)
+-- -> {"ok", block}, {"missing"}, {"many"} (blocks attached to the target) or {"targets"} (the block has too many)
 local owners = require("blocks/owners")
 local erasures = require("storage/erasures")
 if attach then
@@ -15,7 +15,7 @@ local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)
 
--- Whether a block has room for one target more: each edit and each prompt reads all of them.
+-- Each edit and each prompt reads all targets of a block, so their number and size are bounded.
 local function has_room()
   local count, bytes = 1, #target_identity
   for _, known in pairs(block.to) do count, bytes = count + 1, bytes + #known end

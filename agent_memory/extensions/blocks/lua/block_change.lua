@@ -1,13 +1,11 @@
 #!lua
--- Changes a block, or makes it (`put`), or says why not (a full block: `full_block.lua`): its text by one splice, and its settings. Each
--- change makes a version and an entry of `changes`.
---   owner, identity     the name of the block's owner in keys, and who that is (JSON); `user_owners` and
---                       `agent_owners` have those of its user and of its agent
+-- Changes a block's text by one splice, and its settings, or creates it (`put`); each change adds a version and an entry of `changes`.
+--   owner, identity     the owner's name in keys, and the owner as JSON; `user_owners` and `agent_owners` are its user's and agent's
 --   operation           put (content?), append, replace (old_content), insert (line), rethink or undo (version?)
---   expected            the version that it must have, "*" any, "absent" none
---   tokens              that the content takes; counted {version, tokens}: those of the whole text after this change of that version
---   settings            d: description, lc: limit in characters, lt: in tokens (0 none), ro: read-only; those that are to be set
---   bounds              blocks: of an owner; changes: that are kept; chars: of a block without a limit of its own
+--   expected            the required version, "*" for any, "absent" for none
+--   tokens              of the content; counted {version, tokens}: of the whole text after this change of that version
+--   settings            to set: d: description, lc: limit in characters, lt: in tokens (0 none), ro: read-only
+--   bounds              blocks: per owner; changes: kept; chars: default limit
 -- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, operation, expected?, content?, old_content?, line: number?, version: number?, tokens: number
 -- ARGV: settings: json, counted: json?, actor, bounds: json, guard: json
@@ -40,7 +38,7 @@ end
 local value = block.val
 local change = {p = 0, old = '', new = '', before = {}, after = {}, op = operation, at = now, by = actor}
 
--- Whether no change since that of a version has touched the text.
+-- True if no change after a version touched the text.
 local function text_stands_since(undone)
   if undone == block.v then return true end
   for _, later in ipairs(redis.call('LRANGE', changes, undone - block.v, -1)) do
@@ -50,7 +48,7 @@ local function text_stands_since(undone)
   return true
 end
 
--- What an undo takes back; the reply when it cannot.
+-- Prepare the undo; return the reply if it is impossible.
 local function undo()
   local undone = version or block.v
   local entry = undone >= 1 and undone <= block.v and redis.call('LINDEX', changes, undone - block.v - 1)
@@ -73,7 +71,7 @@ local function undo()
   return nil
 end
 
--- Where the text changes, by the operation; the reply when it cannot.
+-- Find where the text changes; return the reply if it is impossible.
 local function place()
   if operation == 'undo' then return undo() end
   if operation == 'replace' then

@@ -1,5 +1,5 @@
 #!lua
--- Deletes a block with its changes, wherever it is attached.
+-- Deletes a block with its changes and attachments.
 -- KEYS: blocks, changes, attached, user_owners?, agent_owners?
 -- ARGV: root, label, owner, expected?
 -- -> {"ok", block}, {"missing"} or {"version", block}

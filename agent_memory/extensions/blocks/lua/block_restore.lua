@@ -1,5 +1,5 @@
 #!lua
--- Brings a block with its changes back, unless its owner has one of its label.
+-- Stores an exported block with its changes, unless its label exists.
 -- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, block, most: number, guard: json, entries...
 -- -> {"new"}, {"many"} or {"here", block}

@@ -1,8 +1,8 @@
 #!lua
--- Forgets that an owner has blocks, or some attached, where it has none any more.
+-- Forgets an owner without blocks and attachments.
 -- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: owner
--- -> 1 where it had none
+-- -> 1 if it was forgotten
 local owners = require("blocks/owners")
 if redis.call('EXISTS', blocks, attached) > 0 then return 0 end
 owners.drop(user_owners, agent_owners, owner)

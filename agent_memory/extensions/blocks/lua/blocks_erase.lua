@@ -1,8 +1,8 @@
 #!lua
--- Deletes all blocks of an owner with their changes, wherever they are attached, and what is attached to the owner.
+-- Deletes all blocks of an owner with their changes and attachments, and detaches others' blocks from it.
 -- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: root, owner
--- -> the blocks that there were
+-- -> the deleted blocks
 local owners = require("blocks/owners")
 local stored, erased = redis.call('HGETALL', blocks), {}
 for i = 1, #stored, 2 do

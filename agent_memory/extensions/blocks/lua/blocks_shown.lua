@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- All blocks that a prompt may show: those of each set of the names that it is for, and what is attached to these. Without an agent it is
--- that of the session. Names of owners and keys are made here, as `agent_memory/extensions/blocks/owners.py` makes them; they share the slot of `any`.
+-- Reads all blocks that a prompt may show: those of every combination of its names, and blocks attached to these. The agent defaults to
+-- the session's. Owners' names and keys are computed as in `blocks/owners.py`; they share the slot of `any`.
 -- KEYS: any, session?
 -- ARGV: root, tenant, namespace?, user_id?, agent_id?
--- -> agent or "", then {which names (namespace 1, user 2, agent 4), "" or whose it is where it is attached (JSON), label, block}…
+-- -> agent or "", then {names (namespace 1 + user 2 + agent 4), owner of an attached block (JSON) or "", label, block}…
 local function part(text) return text and (#text .. ':' .. text) or '-' end
 local agent = agent_id or (session and redis.call('HGET', session, 'ag')) or nil
 local answer = {agent or ''}

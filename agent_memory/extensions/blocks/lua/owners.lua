@@ -1,4 +1,4 @@
--- The owners of a user, and those of an agent, that have blocks or to whom some are attached.
+-- Owners of a user or an agent that have blocks or attached ones.
 local function note(user_owners, agent_owners, owner, identity)
   if user_owners then redis.call('HSET', user_owners, owner, identity) end
   if agent_owners then redis.call('HSET', agent_owners, owner, identity) end

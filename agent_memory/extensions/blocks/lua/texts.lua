@@ -1,17 +1,17 @@
--- What changes of a block's text are made of. Positions are in bytes, counted from 0; characters are those of UTF-8.
+-- Edits of a block's text. Positions are bytes from 0; characters are those of UTF-8.
 local function chars(text)
   return select(2, string.gsub(text, '[^\128-\191]', ''))
 end
 local function splice(text, position, removed, inserted)
   return string.sub(text, 1, position) .. inserted .. string.sub(text, position + #removed + 1)
 end
--- How often a text holds another one (2 stands for more, too), and where first.
+-- Return how often a part occurs (2: twice or more), and where first.
 local function occurrences(text, part)
   local first = string.find(text, part, 1, true)
   if not first then return 0, nil end
   return string.find(text, part, first + 1, true) and 2 or 1, first - 1
 end
--- Where a line begins, the first being 1; nil behind the last one.
+-- Return where a line (from 1) begins; nil after the last.
 local function line_start(text, line)
   local start = 0
   for _ = 2, line do

@@ -1,4 +1,4 @@
--- Entries of one owner: a sorted set of "<path>!<key>!<name of the item>", when each ends (`items/item_expiry`), and how many items a path has.
+-- Entries of one owner: a sorted set of "<path>!<key>!<item>", their expiry (`items/item_expiry`), and the number of items per path.
 -- NEEDS: root, items, expiries, paths, owners, owner
 local clock = require("storage/clock")
 local function remove(member)
@@ -10,7 +10,7 @@ local function remove(member)
   if redis.call('ZCARD', items) == 0 then redis.call('HDEL', owners, owner) end
   return 1
 end
--- What has ended goes before anything is listed.
+-- Called before anything is listed.
 local function remove_ended()
   local now = string.format('%.0f', clock.ms)
   local ended

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Deletes up to a thousand items of one owner; -> how many that were.
+-- Deletes up to a thousand items of one owner; -> how many.
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner
 local entries = require("items/entries")

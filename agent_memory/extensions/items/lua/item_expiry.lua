@@ -1,4 +1,4 @@
--- When an item ends: when its time to live (ms) is over, or sooner where an import says when (`ends_at`, ms).
+-- Expires an item after its time to live (ms), or sooner at an import's `ends_at` (ms).
 -- NEEDS: root, expiries
 local clock = require("storage/clock")
 local function expire(member, ttl, ends_at)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Every path of one owner that holds items.
+-- Lists the paths of one owner with items.
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner
 local entries = require("items/entries")

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Items that were read stay for their time to live again.
+-- Renews the time to live of items.
 -- KEYS: expiries
 -- ARGV: root, members...
 local item_expiry = require("items/item_expiry")

@@ -1,8 +1,7 @@
 #!lua
--- Puts and deletes items of one owner, all of them or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
--- value, path, key, index, tags of its paths, terms, "1" when it is to be embedded.
--- An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
--- What an import brings was created and updated (ms) at times of its own, and ends when it would have ended.
+-- Puts and deletes items of one owner, all or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
+-- value, path, key, index, tags of its paths, terms, "1" to embed it.
+-- A replaced item keeps its creation time and loses its vector; the fence (`n`) identifies the value. Imports set their own times (ms).
 -- KEYS: items, expiries, paths, owners, due, wake
 -- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, guard: json, changes...
 local clock = require("storage/clock")

@@ -1,8 +1,8 @@
 #!lua
--- Counts a piece of feedback once: what is repeated under its id is not counted again. `outcome` is "1" or "0".
+-- Counts feedback once per `id`. `outcome` is "1" or "0".
 -- KEYS: record, feedback, failing
 -- ARGV: guard: json, pid, id, outcome, score?, entry, most_feedback: number, most_outcomes: number
--- -> 1, or 0 when the procedure is gone
+-- -> 1, or 0 if the procedure is gone
 local clock = require("storage/clock")
 local erasures = require("storage/erasures")
 if erasures.is_active(guard) then erasures.raise(erasures.objection_to_document(guard, record)) end

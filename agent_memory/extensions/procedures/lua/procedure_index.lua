@@ -1,8 +1,8 @@
 #!lua
--- Stores the vector of a situation, if the procedure still has these words.
+-- Stores a situation's vector if the procedure still has these words.
 -- KEYS: record
 -- ARGV: words, model, vector_field, vector
--- -> 1, or 0 when it has others or is gone
+-- -> 1, or 0 if it changed or is gone
 if redis.call('HGET', record, 'w') ~= words then return 0 end
 redis.call('HSET', record, vector_field, vector, 'em', model)
 return 1

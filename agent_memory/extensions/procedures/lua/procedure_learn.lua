@@ -1,10 +1,9 @@
 #!lua
--- Writes what was learned from a session, once for each of its results: its procedure (no `fields`: none) and its calls of tools. `calls` name
--- their tool by its place among the keys. Refused when the session is gone, has another result by now, or something else was learned for
--- its owner since it was looked (`expected_learned`).
+-- Stores what a session taught, once per result: a procedure (unless `fields` is empty) and tool calls, which name their tool by its
+-- place among the keys. Refused if the session is gone or has a new result, or something else was learned for its owner meanwhile.
 -- KEYS: meta, record, changes, order, order_due, order_dead, wake, owner, tools...
 -- ARGV: epoch, mark, learned, expected_learned, expected, fields: json, unset: json, change, most_changes: number, vector_field, vector?, order_json?, calls: json
--- -> "done", "gone" (nothing is to be learned any more) or "moved" (look again)
+-- -> "done", "gone" (nothing to learn) or "moved" (read again)
 local procedure_put = require("procedures/procedure_put")
 local tool_record = require("procedures/tool_record")
 local session = redis.call('HMGET', meta, 'ep', 'rm', 'rl')

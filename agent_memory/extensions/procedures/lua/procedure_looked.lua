@@ -1,5 +1,5 @@
 #!lua
--- Notes that somebody looked at a procedure's last outcomes, unless there are others by now.
+-- Marks a procedure's last outcomes as seen, unless there are others by now.
 -- KEYS: record, failing
 -- ARGV: pid, outcomes
 if (redis.call('HGET', record, 'o') or '') == outcomes then redis.call('SREM', failing, pid) end

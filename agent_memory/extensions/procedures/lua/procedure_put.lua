@@ -1,5 +1,5 @@
--- Writes the content of a procedure that has the expected version ("0": none), with what it was before among its changes, and orders that
--- it be embedded. `fields`: names and values; `change` is a JSON object that lacks the version and what was before.
+-- Writes a procedure of the expected version ("0": none), keeps the former content among its changes, and orders its embedding.
+-- `fields`: names and values; `change`: a JSON object, to which version and former content are added.
 -- NEEDS: record, changes, order, order_due, order_dead, wake, expected, fields, unset, change, most_changes, vector_field, vector, order_json
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")

@@ -1,5 +1,5 @@
 #!lua
--- Notes how a session ended and orders that it be learned from; the same result again changes nothing, and orders it again while it waits.
+-- Stores a session's result and orders learning from it; the same result again only repeats an order that still waits.
 -- KEYS: meta, order, order_due, order_dead, wake
 -- ARGV: guard: json, result, order_json
 -- -> {result, time (µs), what was learned} or nil without a session

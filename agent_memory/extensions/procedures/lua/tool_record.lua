@@ -1,4 +1,4 @@
--- Counts calls of tools. A call has `fields` (of a tool that is new), `ok`, `at` (µs), `shape`, and, if known, `ms`, `cost`, `example`, `error`.
+-- Counts tool calls. A call has `fields` (for a new tool), `ok`, `at` (µs), `shape`, and maybe `ms`, `cost`, `example`, `error`.
 local MOST_SHAPES, MOST_ERRORS = 8, 3
 local function count_shape(key, call)
   local shapes, own, least = cjson.decode(redis.call('HGET', key, 'sh') or '[]'), nil, nil

@@ -1,4 +1,4 @@
--- A profile of no memories keeps its version and its latest moves for as long as a deleted memory is remembered, and then goes.
+-- An empty profile keeps version and moves as long as deleted memories are kept (30 days).
 local SECONDS = 2592000
 local function start(root, owner)
   local base = root .. 'pf:' .. owner
@@ -11,7 +11,6 @@ local function start(root, owner)
   end
   redis.call('EXPIRE', root .. 'pfu:' .. user_key, SECONDS)
 end
--- It holds a memory (again).
 local function cancel(root, owner, user_key)
   local base = root .. 'pf:' .. owner
   redis.call('HSET', base .. ':r', 'u', user_key)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Deletes a profile, with all that is known of it. With `keeps_moves` it is to be made anew: its moves stay, its version goes on, and what
--- was before is kept (`:b`) until `profile_rebuilt.lua` has compared it.
+-- Deletes a profile. With `keeps_moves`, before a rebuild, moves and version stay, and the former state is kept (`:b`) for
+-- `profile_rebuilt.lua`.
 -- KEYS: any
 -- ARGV: root, owner, user_key, keeps_moves: flag
--- -> how many memories it was made of
+-- -> its number of memories
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
 local BEFORE_SECONDS = 86400

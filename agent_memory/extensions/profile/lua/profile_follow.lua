@@ -1,14 +1,14 @@
 #!lua
--- Brings profiles up to date with memories as they were read. Nothing is written of a memory that has changed since.
+-- Updates profiles with memories as they were read; memories that changed since are skipped.
 --   items  [{mid, state: [n, ls, ts, evidence…] (empty: it is gone), owner (none: it is in no profile), user_key, namespace (as a tag or ""),
 --          head: {g: [group…], d: [day…], r (its rank among those that can stand for a group)?, k: lasts 0/1, l: last said (s), s: slot?, i: id},
 --          entry: JSON}…]
--- Each owner has a hash of heads (m<mid>), entries (e<mid>), what is known to have fallen back (x<mid>), groups that recur (u<group>: until when, and what stands for it) and current
--- values of slots (s<slot>), a set ordered by words of what its groups hold, sets of what is static (until when) and what is dynamic (last
--- said), and pages of both and of the slots, ready to be read.
+-- Each owner has a hash of heads (m<mid>), entries (e<mid>), lapsed entries (x<mid>), recurring groups (u<group>: end, and the entry that
+-- stands for it) and slot values (s<slot>); a lexical set of its groups' contents; sets of static (by end) and dynamic entries (by last
+-- said); and pages of both and of the slots.
 -- KEYS: any
 -- ARGV: root, items: json
--- -> per item 1, or 0 where its memory has changed
+-- -> per item 1, or 0 if its memory changed
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
 local static_rule = require("profile/static_rule")
@@ -20,7 +20,7 @@ local function of(owner)
 end
 local function slot_group(slot) return '~' .. slot end
 local function slot_rank(head) return string.format('%012.0f', 999999999999 - head.l) end
--- The names under which a head stands in the ordered set, each handed to `visit`.
+-- Call `visit` with each name of a head in the lexical set.
 local function each_name(profile, mid, head, visit)
   for _, group in ipairs(head.g) do
     profile.groups[group] = true
@@ -98,7 +98,7 @@ local function refresh_slot(profile, slot)
     redis.call('ZREM', profile.base .. ':l', slot)
   end
 end
--- Static or dynamic, by `static_rule.lua`. A move is noted.
+-- Decide static or dynamic by `static_rule.lua`, and note a move.
 local function settle(profile, mid)
   local json, now = redis.call('HGET', profile.base, 'm' .. mid), '-'
   local before, id = unpack(profile.before[mid], 1, 2)

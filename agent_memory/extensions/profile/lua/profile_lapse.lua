@@ -1,8 +1,8 @@
 #!lua
--- Notes what has been silent for too long: it stands among what is static, and is shown as dynamic from then on.
+-- Notes lapsed static entries, which are shown as dynamic from now on.
 -- KEYS: any
 -- ARGV: root, most: number
--- -> of how many profiles something was noted
+-- -> the number of profiles
 local profile_moves = require("profile/profile_moves")
 local owners = redis.call('ZRANGEBYSCORE', root .. 'pfl', '-inf', profile_moves.now(), 'LIMIT', 0, most)
 for _, owner in ipairs(owners) do

@@ -1,14 +1,14 @@
--- The moves of memories in a profile, newest first, and since when an entry is static no more although it stands among what is static.
+-- Moves of memories in a profile, newest first, including lapses of static entries.
 local clock = require("storage/clock")
 local MOVES, LASTING = 1000, 1e12
 local function now() return clock.us / 1000000 end
--- Nothing is noted while a profile is made anew: what was before stands in `:b`, and the whole difference is noted at the end.
+-- During a rebuild (`:b` exists) nothing is noted; the difference is noted at its end.
 local function note(base, before, after, id)
   if before == after or not id or redis.call('EXISTS', base .. ':b') == 1 then return end
   redis.call('LPUSH', base .. ':h', string.format('%.0f', clock.ms) .. ' ' .. before .. ' ' .. after .. ' ' .. id)
   redis.call('LTRIM', base .. ':h', 0, MOVES - 1)
 end
--- Where a memory stands now: what was silent for too long is dynamic. That it fell back is noted once (x<mid>).
+-- Return a memory's state; a lapsed entry is dynamic, which is noted once (x<mid>).
 local function state_of(base, mid, id)
   local static_until = redis.call('ZSCORE', base .. ':s', mid)
   if not static_until then return redis.call('ZSCORE', base .. ':d', mid) and 'dynamic' or '-' end
@@ -16,7 +16,7 @@ local function state_of(base, mid, id)
   if redis.call('HSETNX', base, 'x' .. mid, 1) == 1 then note(base, 'static', 'dynamic', id) end
   return 'dynamic'
 end
--- After an entry was settled with its end (nil for a dynamic one): where it stands. One that was over from the beginning never was static.
+-- Return the state of a settled entry (end nil: dynamic); one that had lapsed from the start never was static.
 local function settled(base, mid, static_until)
   if static_until and static_until <= now() then
     redis.call('HSET', base, 'x' .. mid, 1)
@@ -25,7 +25,7 @@ local function settled(base, mid, static_until)
   redis.call('HDEL', base, 'x' .. mid)
   return static_until and 'static' or 'dynamic'
 end
--- When the next of an owner's static entries falls back, if nobody says it again.
+-- Store when the owner's next static entry lapses.
 local function await_next(root, owner)
   local first = redis.call('ZRANGEBYSCORE', root .. 'pf:' .. owner .. ':s', '(' .. now(), '(' .. LASTING, 'WITHSCORES', 'LIMIT', 0, 1)
   if first[2] then redis.call('ZADD', root .. 'pfl', first[2], owner) else redis.call('ZREM', root .. 'pfl', owner) end

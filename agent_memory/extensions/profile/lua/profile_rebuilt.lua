@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A profile has been made anew: notes what is different from what was before (`:b`).
+-- After a rebuild: notes the difference from the former state (`:b`).
 -- KEYS: any
 -- ARGV: root, owner
 local profile_moves = require("profile/profile_moves")

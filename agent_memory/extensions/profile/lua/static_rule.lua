@@ -1,8 +1,8 @@
--- What makes an entry of a profile static: it is about what lasts, or it recurs and was not silent for too long. All others are dynamic.
--- `recurrence.py` and `history.classify` have the same rule for other times.
+-- An entry is static if it is about something lasting, or recurs and was not silent for too long. `recurrence.py` and `history.classify`
+-- have the same rule for other times.
 local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
 local LASTING = 1e12
--- As `recurrence.stable_until`, of a group's latest sayings.
+-- As `recurrence.stable_until`, from a group's latest statements.
 local function stable_until(base, group)
   local rows = redis.call('ZREVRANGEBYLEX', base .. ':g', '[' .. group .. ' d~', '[' .. group .. ' d', 'LIMIT', 0, KEPT)
   local days = {}
@@ -18,7 +18,7 @@ local function stable_until(base, group)
   end
   return nil
 end
--- By what a static entry is ordered: until when (s) it is static; nil for a dynamic one.
+-- Return until when (s) an entry is static, which orders it; nil for a dynamic one.
 local function score(base, mid, head)
   local static_until = head.k == 1 and LASTING + head.l or nil
   local fields = {}

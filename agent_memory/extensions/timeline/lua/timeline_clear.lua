@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Deletes a timeline, with all that is known of it.
+-- Deletes a timeline.
 -- KEYS: any
 -- ARGV: root, owner, user_key
--- -> of how many memories it was made
+-- -> its number of memories
 local base = root .. 'tl:' .. owner
 local keys, memories = {}, 0
 for _, suffix in ipairs({'', ':b', ':e', ':s', ':p'}) do keys[base .. suffix] = true end

@@ -1,16 +1,15 @@
 #!lua
--- Brings timelines up to date with memories as they were read. Nothing is written of a memory that has changed since.
+-- Updates timelines with memories as they were read; memories that changed since are skipped.
 --   items  [{mid, state: [n, ls, ts, evidence…, "over" or ""] (empty: it is gone), owner (none: it is in no timeline), user_key,
 --          namespace (as a tag or ""), identity (JSON), events: [{m: its name, b: first day, e: last day (none: open), f: [topic, entity or
 --          precision…], h: what a summary would say of it, p: [[period, when (s) it ends]…], j: JSON}…]}…]
---   stamp  a new word, which marks what this call has changed
--- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>), whose it is (o) and
--- its user (u), and ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer
--- than a day, by last day (:e). Of periods the hash :s counts the events (c<period>); a summary (<period>) goes in the same step in which
--- an event of its period changes, and the period waits (g<period>: stamp and end; :p).
+--   stamp  a new word, which marks this call's changes
+-- Each owner has a hash of memories (m<mid>: names, facets and periods of their events), events (e<name>), owner (o) and user (u); sets of
+-- all events, and of each topic, entity and precision, by first day (:b), and of longer events by last day (:e). The hash :s counts events
+-- (c<period>) and has summaries (<period>), deleted when an event of the period changes: then it waits (g<period>: stamp and end; :p).
 -- KEYS: any
 -- ARGV: root, stamp, items: json
--- -> per item 1, or 0 where its memory has changed
+-- -> per item 1, or 0 if its memory changed
 local waiting_periods = require("timeline/waiting_periods")
 local done = {}
 local function sets(base, head, visit)
@@ -21,7 +20,7 @@ local function heads_of(owner, mid)
   local json = owner and redis.call('HGET', root .. 'tl:' .. owner, 'm' .. mid)
   return json and cjson.decode(json) or {}
 end
--- A timeline of no events is none of its user's.
+-- An empty timeline is deleted.
 local function drop_empty(owner, base)
   local user_key = redis.call('HGET', base, 'u')
   if redis.call('HLEN', base) > 2 then return end

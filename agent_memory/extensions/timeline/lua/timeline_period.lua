@@ -1,10 +1,9 @@
 #!lua flags=no-writes
--- What the summary of a period is made of: events that begin in it, and the summaries of its days.
---   series  the precisions of the events; `children` the days; `most` so many events of each precision
+-- Reads a period's inputs for a summary: events that begin in it, and summaries of its days.
+--   series: precisions of the events; children: the days; most: events per precision
 -- KEYS: any
 -- ARGV: root, owner, period, low: number, high: number, series: json, children: json, most: number
--- -> its mark ("" when it does not wait), how many events there are, {event…}, {summary or "", for each child},
---    {when it may be made or "", for each child}
+-- -> mark ("" if it does not wait), number of events, {event…}, {summary or "" per child}, {due time or "" per child}
 local base = root .. 'tl:' .. owner
 local key = base .. ':s'
 local events, summaries, waits = {}, {}, {}

@@ -1,16 +1,14 @@
 #!lua flags=no-writes
--- For a prompt: the latest events of some days, and the summaries of the periods in which these began.
---   events   whether the events are answered, too
---   periods  the names of further periods whose summaries are wanted
+-- For a prompt: the latest events of some days (if `events`), and summaries of the periods in which these began, and of `periods`.
 -- KEYS: any
 -- ARGV: root, owner, low, high, events: flag, periods: json, most: number
--- -> whose timeline it is ("" where there is none), {event…}, {period, summary…} of those that have one
+-- -> owner ("" without a timeline), {event…}, {period, summary…}
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local starts, ends = base .. ':b', base .. ':e'
 local names, wanted, shown, summaries = {}, {}, {}, {}
 if events and low ~= '-inf' then
-  -- What began before these days and was not over.
+  -- Events that began earlier and had not ended.
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf', 'LIMIT', 0, most)) do
     if tonumber(redis.call('ZSCORE', starts, name)) < tonumber(low) then names[#names + 1] = name end
   end

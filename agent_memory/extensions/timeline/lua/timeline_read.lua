@@ -1,16 +1,16 @@
 #!lua flags=no-writes
 -- The events of some days, in the order of their first days.
---   series, other  a topic or an entity each, which both must hold; "" for none
---   unit           `day`, `week` or `month`: the summaries of the periods that the events stand in are read, too; "" for none
+--   series, other  required topic or entity; "" for none
+--   unit           also read summaries of the events' days, weeks or months; "" for none
 -- KEYS: any
 -- ARGV: root, owner, low, high, series, other, unit, offset: number, limit: number
--- -> how many there are, a page of them, and {period, its summary or "", what marks it as waiting or ""…}
+-- -> total, page of events, {period, summary or "", mark of a waiting period or ""…}
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local suffix = series == '' and '' or ':' .. series
 local starts, ends = base .. ':b' .. suffix, base .. ':e' .. suffix
 local function holds(name) return other == '' or redis.call('ZSCORE', base .. ':b:' .. other, name) end
--- What began before these days and was not over.
+-- Events that began earlier and had not ended.
 local before, names = {}, {}
 if low ~= '-inf' then
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf')) do

@@ -1,10 +1,8 @@
 #!lua
--- Stores the summary of a period, or puts it off; nothing where one of its events has changed since it was read.
---   mark     what was read of it
---   summary  JSON; nil: it waits until `later` (s)
+-- Stores a period's summary (JSON), or (nil) delays it until `later` (s); refused if an event changed since `mark` was read.
 -- KEYS: any
 -- ARGV: root, owner, period, mark, later: number, summary?
--- -> 1, or 0 where it has changed
+-- -> 1, or 0 if it changed
 local waiting_periods = require("timeline/waiting_periods")
 local base = root .. 'tl:' .. owner
 if redis.call('HGET', base .. ':s', 'g' .. period) ~= mark then return 0 end

@@ -1,7 +1,7 @@
--- The names of periods in keys: their unit's letter and their first day in days since 1970 (d19785, w19783, m19783).
+-- Names of periods in keys: unit's letter and first day since 1970 (d19785, w19783, m19783).
 local M = {}
 local units = {day = 1, week = 2, month = 3, year = 4}
--- Of the month of a day; Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013: civil_from_days.
+-- Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013: civil_from_days.
 local function day_of_month(day)
   local shifted = (day + 719468) % 146097
   local year = math.floor((shifted - math.floor(shifted / 1460) + math.floor(shifted / 36524) - math.floor(shifted / 146096)) / 365)
@@ -15,8 +15,7 @@ function M.period(unit, day)
   if unit == 'month' then return string.format('m%d', day - day_of_month(day) + 1) end
   return nil
 end
--- The period that an event stands in: of this unit, or of the longer one that is known of it. What stands in quotation marks within a text
--- is escaped there.
+-- Return an event's period, of this unit or its longer precision. Quotation marks within texts are escaped, so the match is safe.
 function M.of_event(unit, day, event)
   local known = string.match(event, '"precision":"(%a+)"') or 'day'
   if units[known] and units[known] > units[unit] then unit = known end

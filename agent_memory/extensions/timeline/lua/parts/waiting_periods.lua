@@ -1,5 +1,4 @@
--- The periods of a timeline that wait for their summary (:p, by when they may be made), and the timelines that have such (tlp, by the
--- earliest of these).
+-- Periods that wait for a summary (:p, by when they are due), and timelines with such periods (tlp, by the earliest).
 -- NEEDS: root
 local M = {}
 function M.note(owner)
