@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_memory.extensions.profile.service import ProfileService
+from agent_memory.extensions.profile.service import ProfileService, requested_owner
 from agent_memory.features.jobs.operation_store import Mark, parse_operation_id
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.search.service import SearchService
@@ -132,7 +132,7 @@ class Mem0Profiles:
         if kind != "user":
             raise NotSupported("profiles of entities that are no user")
         # The profile's rules raise Forbidden before the look-up.
-        self._profiles.owner(self._scope, name, self._namespace)
+        requested_owner(self._scope, "profile", name, self._namespace)
         if not await self._newest({"user_id": {"eq": name}}, 1):
             raise NotFound(f"user {name} not found")
 
