@@ -4,11 +4,11 @@
 export interface AckResponse {
   /** `ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the background. */
   status: string;
-  /** What was done otherwise than asked, in words; left out when nothing was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
 }
 
-/** For whom a block is meant (None: everybody) and how important it is (0 to 1). */
+/** The audience and importance of a block. */
 export interface Annotations {
   /** For whom it is meant, the `user` or the `assistant`; for both when null. */
   audience?: ("user" | "assistant")[] | null;
@@ -17,15 +17,7 @@ export interface Annotations {
   [name: string]: unknown;
 }
 
-/**
- * How an answer came about: `query` is what was compared by meaning, without the words `left_out` that most memories share.
- *
- * `time_start` (included) and `time_end` (not) bound the time that the query names. `ranked` memories were near enough,
- * `below_threshold`
- * were looked at and were not; `cut` are those that the answer left out for another reason than its limit. In prompts
- * `memory_tokens` is
- * what memories may take, `messages_left_out` how many of the session's messages did not fit.
- */
+/** How an answer came about. */
 export interface AnswerExplanation {
   /** How it was searched: `semantic`, `keyword` (also when there was no vector in time) or `hybrid`; null for a listing. */
   mode?: string | null;
@@ -50,15 +42,16 @@ export interface AnswerExplanation {
 }
 
 /**
- * Messages to add to the end of a session. One that the session holds already (id, role and content) is skipped, so a repeat
- * is harmless; the same id with other words is another message, which gets an id of its own (`notices` name it).
+ * Messages to append to a session. Known messages (id, role and content) are skipped, so a repeat is harmless.
+ *
+ * A known id with other words is another message, which gets a new id (see `notices`).
  */
 export interface AppendMessagesRequest {
   /** The messages to add, oldest first; at most 1,000. */
   messages: MemoryMessage[];
-  /** The session's namespace; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The user whose session it is; null for nobody's. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** The agent that talks in the session; one that it has stays when not given. */
   agent_id?: string | null;
@@ -68,20 +61,13 @@ export interface AppendMessagesRequest {
   context_window_max?: number | null;
 }
 
-/**
- * What the session looks like after an append, without its messages.
- *
- * `appended` counts the new ones (repeated ids are not), `version` is the session's version for `If-Match`.
- * The percentages (0 to 100) are None unless a model or a context window was named. `reached` says how far all the messages of the
- * request
- * had come when a `wait` ended, and is None without one; what nothing is remembered of, such as a greeting, holds nothing up.
- */
+/** The session after an append, without its messages. */
 export interface AppendMessagesResponse {
   /** The session's id. */
   session_id: string;
-  /** The session's namespace. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The user whose session it is. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** How many messages are new; those that the session had already do not count. */
   appended: number;
@@ -100,13 +86,13 @@ export interface AppendMessagesResponse {
    * `searchable` by meaning; null without `wait`.
    */
   reached?: "stored" | "promoted" | "searchable" | null;
-  /** What was done otherwise than asked, in words; left out when nothing was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
 }
 
 /** Sound, in base64. */
 export interface AudioContent {
-  /** Always `audio`. */
+  /** Which kind of content this is. */
   type: "audio";
   /** The sound in base64. */
   data: string;
@@ -121,7 +107,7 @@ export interface AudioContent {
 
 /** A resource's bytes, in base64. */
 export interface BlobResourceContents {
-  /** Where the resource can be read. */
+  /** Where it can be read. */
   uri: string;
   /** Its media type, if known. */
   mimeType?: string | null;
@@ -134,7 +120,7 @@ export interface BlobResourceContents {
 
 /** A memory block as it is stored. */
 export interface Block {
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The user whose it is; null for nobody's. */
   user_id?: string | null;
@@ -170,7 +156,7 @@ export interface Block {
 
 /** Whose prompts are to show a block, too: exactly the names that are given, at least one. */
 export interface BlockAttachRequest {
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The user whose it is; null for nobody's. */
   user_id?: string | null;
@@ -228,7 +214,7 @@ export interface BlockListResponse {
 
 /** Whose a block is: exactly the names that are given. */
 export interface BlockOwner {
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The user whose it is; null for nobody's. */
   user_id?: string | null;
@@ -242,7 +228,7 @@ export interface BlocksInPrompt {
   counts?: boolean;
 }
 
-/** A recorded change. `actor` is what did it; changes of one run share a `batch_id`. */
+/** A recorded change of memories. */
 export interface Change {
   /** The change's id: it is undone, approved or rejected by it. */
   id: string;
@@ -279,16 +265,16 @@ export type ChangeKindEnum = "update" | "supersede" | "merge" | "forget" | "undo
 export interface ChangeListResponse {
   /** This page's changes. */
   changes: Change[];
-  /** How many changes match, on all pages. */
+  /** How many there are on all pages. */
   total: number;
   /** The `offset` of the next page; null on the last one. */
   next_offset?: number | null;
 }
 
-/** Where a change stands: done, undone again, or a proposal that waits, was approved (then it is applied) or rejected. */
+/** State of a change: applied or undone, or a proposal that waits or was rejected. */
 export type ChangeStateEnum = "applied" | "undone" | "proposed" | "rejected";
 
-/** A memory before and after a change (None: it was not there), and the fields that differ, each as [before, after]. */
+/** A memory before and after a change. */
 export interface ChangedMemory {
   /** The memory's id. */
   memory_id: string;
@@ -402,25 +388,25 @@ export interface Condition {
   or?: Condition[] | null;
   /** This condition must not hold. */
   not?: Condition | null;
-  /** Which session the memory comes from. */
+  /** Filters by session. */
   session_id?: SessionId | null;
-  /** Whose memory it is. */
+  /** Filters by user. `exists: false` asks for what has no user. */
   user_id?: UserId | null;
-  /** The namespace that it is in. */
+  /** Filters by namespace. */
   namespace?: Namespace | null;
-  /** The memory's topics. */
+  /** Filters by topics. */
   topics?: Topics | null;
-  /** The persons, places and things that it names. */
+  /** Filters by entities. */
   entities?: Entities | null;
-  /** What kind of memory it is. */
+  /** Filters by the kind of memory. */
   memory_type?: MemoryType | null;
-  /** The strategy that made it. */
+  /** Filters by the strategy that made the memories. */
   extraction_strategy?: ExtractionStrategy | null;
-  /** When it was made. */
+  /** Filters by when a memory was made. */
   created_at?: CreatedAt | null;
-  /** When it was last read. */
+  /** Filters by when a memory was last read. */
   last_accessed?: LastAccessed | null;
-  /** When what it tells happened. */
+  /** Filters by when the thing that a memory tells happened. */
   event_date?: EventDate | null;
   /** The agent that it belongs to. */
   agent_id?: TagFilter | null;
@@ -448,7 +434,7 @@ export interface CreateProcedureRequest {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The situation in which it is to be used; it is found by this. */
   when_to_use: string;
@@ -536,7 +522,7 @@ export interface CreatedAt {
 
 /** A new API key with its secret, which is shown this once. */
 export interface CreatedToken {
-  /** The key's id. */
+  /** The id that it is read and changed by. */
   id: string;
   /** The digest of the secret that the key is found by. */
   hash: string;
@@ -562,10 +548,7 @@ export interface CreatedToken {
   token: string;
 }
 
-/**
- * A memory that was ranked and is not in the answer: collapsed (`by` says the same), already_shown (among a prompt's messages), or
- * over_budget (it needs `tokens_needed` in all for memories, `tokens_available` were there).
- */
+/** A memory that was ranked, but left out of the answer. */
 export interface Cut {
   /** The memory's id. */
   memory_id: string;
@@ -639,7 +622,7 @@ export interface EditMemoryRecordRequest {
 
 /** A resource with its contents. */
 export interface EmbeddedResource {
-  /** Always `resource`. */
+  /** Which kind of content this is. */
   type: "resource";
   /** The resource with its contents. */
   resource: TextResourceContents | BlobResourceContents;
@@ -704,7 +687,7 @@ export interface EventDate {
   field?: "event_date";
 }
 
-/** What a memory rests on: messages of a session, or a program's own statement. `quote` is kept when the messages are gone. */
+/** A source of a memory: messages of a session, or a program's own statement. */
 export interface Evidence {
   /** The session that it was said in; null when a program stated it. */
   session_id?: string | null;
@@ -742,7 +725,7 @@ export interface EvidenceItem {
   messages: MemoryMessage[];
 }
 
-/** Asks why a search, or a prompt, did or did not return a memory. Give one of the two. */
+/** Asks why a search or a prompt did or did not return a memory. Give one of the two. */
 export interface ExplainRequest {
   /** The memory that was expected in the answer. */
   memory_id: string;
@@ -1058,7 +1041,7 @@ export interface Icon {
 
 /** A picture, in base64. */
 export interface ImageContent {
-  /** Always `image`. */
+  /** Which kind of content this is. */
   type: "image";
   /** The picture in base64. */
   data: string;
@@ -1071,7 +1054,7 @@ export interface ImageContent {
   [name: string]: unknown;
 }
 
-/** A line that was not brought in, by its number (from 1), and why. Its content is not repeated. */
+/** A line that was not imported. Its content is not repeated. */
 export interface ImportProblem {
   /** The number of the line in the file, from 1. */
   line: number;
@@ -1193,7 +1176,7 @@ export interface MemoryEvidence {
   evidence: EvidenceItem[];
 }
 
-/** All versions of a memory, the newest first, and the changes that it was part of. */
+/** All versions and changes of a memory. */
 export interface MemoryHistory {
   /** The memory's id. */
   memory_id: string;
@@ -1204,15 +1187,10 @@ export interface MemoryHistory {
 }
 
 /**
- * One message as chat APIs have it. `model_fields_set` tells whether `id` and `created_at` were given or made up here.
+ * One message as chat APIs have it; `to_chat` returns it as it was sent.
  *
- * `content` may be given as text, as a list of parts, as null or not at all; here and in answers it is always text, that of the
- * parts, so
- * that programs that know nothing else can read every message. The rest stands beside it: `content_parts` are the parts,
- * `no_content` says
- * that there was none. Fields of the message's own (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are.
- * `to_chat`
- * gives the message back as it was sent.
+ * `content` may be text, a list of parts, null or absent; here and in answers it is the text of the parts. Other
+ * fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are.
  */
 export interface MemoryMessage {
   /** Who speaks, such as `user`, `assistant`, `tool` or a name; at most 64 characters. */
@@ -1234,13 +1212,7 @@ export interface MemoryMessage {
   [name: string]: unknown;
 }
 
-/**
- * A question, the session it belongs to, and whether (or how) to search long-term memory for it.
- *
- * With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and
- * `agent_id`
- * are those of the session, where it does not name its own; the first two are those of the search without a session.
- */
+/** A question, the session it belongs to, and whether (or how) to search long-term memory for it. */
 export interface MemoryPromptRequest {
   /** The user's new message: memory is searched for it, and it becomes the prompt's last message. */
   query: string;
@@ -1287,13 +1259,13 @@ export interface MemoryPromptRequest {
   blocks?: BlocksInPrompt | null;
 }
 
-/** Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search. */
+/** Messages ready for a chat model, and the long-term memories in them. */
 export interface MemoryPromptResponse {
   /** The prompt, in the order in which a chat model takes it; the query comes last. Empty for the format `text`. */
   messages: (Message | SystemMessage | ChatMessage)[];
   /** The memories that went into it; null when none were searched for. */
   long_term_memories?: MemoryRecordResult[] | null;
-  /** What was not done as asked, in words; null when all was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
   /** How the answer came about, when the search asked for that with `explain`. */
   explanation?: AnswerExplanation | null;
@@ -1308,14 +1280,10 @@ export interface MemoryPromptResponse {
 }
 
 /**
- * A memory. Scope fields that are empty strings count as not given.
+ * A memory: who owns it, what it says, since when it is true, and where it comes from.
  *
- * A fact is true from `valid_from` (when it was made, if not given) until `valid_to`, and nobody is shown it after `expires_at`.
- * `recorded_at` and `retired_at` say when the server knew it; they, `supersedes` and `superseded_by` are the server's to write.
- * `source_class` and `trust` (0 to 1) say where it comes from and how far that goes; what is in `quarantine`, for the reason that
- * stands
- * there, is neither found nor shown to a model until it is approved.
- * `slot` names what a fact is about ("home_city"): of one slot of a user, namespace and agent one fact is current.
+ * Scope fields that are empty strings count as not given. The server writes `recorded_at`, `retired_at`, `supersedes`
+ * and `superseded_by`.
  */
 export interface MemoryRecord {
   /** The memory's id, at most 512 bytes; storing another text under a known id replaces what was there. */
@@ -1401,7 +1369,7 @@ export interface MemoryRecord {
   prompt_version?: string | null;
 }
 
-/** A memory that a search found. `dist` is the cosine distance (0 to 2, 0.0 in listings); `score` grows with relevance. */
+/** A memory that a search found. */
 export interface MemoryRecordResult {
   /** The memory's id, at most 512 bytes; storing another text under a known id replaces what was there. */
   id: string;
@@ -1498,19 +1466,15 @@ export interface MemoryRecordResult {
   passage?: Passage | null;
 }
 
-/**
- * A page of memories; `total` counts all that match, `next_offset` is None on the last page.
- *
- * `notices` says what was not done as asked, such as a rewritten query that a language model did not give in time.
- */
+/** A page of memories. */
 export interface MemoryRecordResultsResponse {
   /** This page's memories, the best first. */
   memories: MemoryRecordResult[];
-  /** How many memories match, on all pages. */
+  /** How many there are on all pages. */
   total: number;
   /** The `offset` of the next page; null on the last one. */
   next_offset?: number | null;
-  /** What was not done as asked, in words; null when all was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
   /** How the answer came about, when `explain` asked for that. */
   explanation?: AnswerExplanation | null;
@@ -1557,7 +1521,7 @@ export interface MemoryType {
 /** What kind of thing a memory is: an event with a time, a fact, a message word for word, or a way of doing something. */
 export type MemoryTypeEnum = "episodic" | "semantic" | "message" | "procedural";
 
-/** A version of a memory, when the server knew it (`retired_at` None: it is the current one), and the change that ended it. */
+/** A version of a memory, with the time in which the server knew it. */
 export interface MemoryVersion {
   /** The number of the version; a higher one is newer. */
   version: number;
@@ -1571,13 +1535,7 @@ export interface MemoryVersion {
   diff: { [name: string]: unknown[] };
 }
 
-/**
- * A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, `tool_call_id`, ...).
- *
- * Whoever is not the user is shown as the assistant; `original_role` says who it was (tool, system, ...). `content_parts` and
- * `no_content`
- * are those of the session's message: `to_openai` makes the message of them that was sent.
- */
+/** A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, ...). */
 export interface Message {
   /** Who speaks: the `user`, or the `assistant` for everybody else. */
   role: "user" | "assistant";
@@ -1641,15 +1599,13 @@ export interface Namespace {
 }
 
 /**
- * What the work is: a session's promotion and summary, facts from a session, a memory's or an item's vector, what is
- * derived of a memory, a deletion, what was
- * ordered.
+ * What the work is about: a deletion, session, extraction, memory, derived data, item, order or export.
  *
- * An export is done while its caller reads; it has an operation as its receipt, which is not listed.
+ * An export runs while its caller reads it; its operation is a receipt and not listed.
  */
 export type OperationKind = "deletion" | "session" | "extraction" | "memory" | "follow" | "item" | "order" | "export";
 
-/** A page of operations; `next_offset` is None on the last page. */
+/** A page of operations. */
 export interface OperationListResponse {
   /** This page's operations. */
   operations: OperationRecord[];
@@ -1657,11 +1613,7 @@ export interface OperationListResponse {
   next_offset?: number | null;
 }
 
-/**
- * One piece of background work: what it is about, how far it is, and why its last try failed.
- *
- * `stages` counts what is done and what is to do, e.g. {"promoted": 12, "messages": 14}. `due_at` is when it is tried (again).
- */
+/** One piece of background work. */
 export interface OperationRecord {
   /** The operation's id, as the header `X-Operation-Id` gives it. */
   id: string;
@@ -1691,7 +1643,7 @@ export interface OperationRecord {
   notices?: string[];
 }
 
-/** Where the work stands. `dead`: given up after too many tries, kept until replayed or dropped. */
+/** State of the work. `dead`: it failed too often, and stays until replayed or dropped. */
 export type OperationState = "pending" | "running" | "retrying" | "done" | "dead";
 
 /** A part of a memory's text: `text[start:end]`, counted in Unicode characters. */
@@ -1736,9 +1688,9 @@ export interface Procedure {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The procedure's id. */
+  /** The id that it is read and changed by. */
   id: string;
   /** The situation in which it is to be used. */
   when_to_use: string;
@@ -1748,7 +1700,7 @@ export interface Procedure {
   text?: string | null;
   /** Whether this worked. */
   result?: "success" | "failure";
-  /** The tools that it uses. */
+  /** The tools that it uses, by name. */
   tools?: string[];
   /** What did not work in this situation. */
   pitfalls?: string[];
@@ -1798,9 +1750,9 @@ export interface ProcedureContent {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The procedure's id. */
+  /** The id that it is read and changed by. */
   id: string;
   /** The situation in which it is to be used. */
   when_to_use: string;
@@ -1810,7 +1762,7 @@ export interface ProcedureContent {
   text?: string | null;
   /** Whether this worked. */
   result?: "success" | "failure";
-  /** The tools that it uses. */
+  /** The tools that it uses, by name. */
   tools?: string[];
   /** What did not work in this situation. */
   pitfalls?: string[];
@@ -1830,7 +1782,7 @@ export interface ProcedureContent {
 export interface ProcedureFeedback {
   /** Whether it did. */
   helped: boolean;
-  /** How well, from 0 to 1. */
+  /** How well it went, from 0 to 1. */
   score?: number | null;
   /** What there is to say about it. */
   comment?: string | null;
@@ -1842,7 +1794,7 @@ export interface ProcedureFeedback {
 export interface ProcedureFeedbackRequest {
   /** Whether it did. */
   helped: boolean;
-  /** How well, from 0 to 1. */
+  /** How well it went, from 0 to 1. */
   score?: number | null;
   /** What there is to say about it. */
   comment?: string | null;
@@ -1860,7 +1812,7 @@ export interface ProcedureHistory {
 export interface ProcedureListResponse {
   /** The procedures of this page, the newest first. */
   procedures: Procedure[];
-  /** How many there are in all. */
+  /** How many there are on all pages. */
   total: number;
 }
 
@@ -1870,9 +1822,9 @@ export interface ProcedureMatch {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The procedure's id. */
+  /** The id that it is read and changed by. */
   id: string;
   /** The situation in which it is to be used. */
   when_to_use: string;
@@ -1882,7 +1834,7 @@ export interface ProcedureMatch {
   text?: string | null;
   /** Whether this worked. */
   result?: "success" | "failure";
-  /** The tools that it uses. */
+  /** The tools that it uses, by name. */
   tools?: string[];
   /** What did not work in this situation. */
   pitfalls?: string[];
@@ -1928,7 +1880,7 @@ export interface ProcedureSearchRequest {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** What is to be done, in plain words. */
   situation: string;
@@ -1942,7 +1894,7 @@ export interface ProcedureSearchRequest {
 export interface ProcedureSearchResponse {
   /** Those that fit, by `rank_score`; at most `limit`. */
   procedures: ProcedureMatch[];
-  /** What was not done as asked, in words; null when all was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
 }
 
@@ -1952,7 +1904,7 @@ export interface ProcedureSource {
   session_id: string;
   /** How the session ended. */
   result: "success" | "failure";
-  /** How well, from 0 to 1, if that was said. */
+  /** How well it went, from 0 to 1. */
   score?: number | null;
   /** When it was learned. */
   learned_at: string;
@@ -1962,9 +1914,9 @@ export interface ProcedureSource {
 
 /** What is known of a user in one namespace. */
 export interface Profile {
-  /** Whose profile it is. */
+  /** The user whose it is; null for nobody's. */
   user_id: string;
-  /** Of which namespace; null for what is in none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** What is stable: names, allergies, home, family, work, languages, and what was said on three days within fourteen. */
   static?: ProfileEntry[];
@@ -2050,7 +2002,7 @@ export interface ProfileTopic {
   sub_topics?: { [name: string]: string };
 }
 
-/** A source whose memories are to go; of several conditions all must hold, and at least one must be given. */
+/** A source whose memories are to be deleted; all given conditions must hold, and at least one is required. */
 export interface PurgeRequest {
   /** Who said or made it: `user`, `assistant`, `tool`, `import`, `inference` or `client`; any of these. */
   source_class?: ("user" | "assistant" | "tool" | "import" | "inference" | "client")[] | null;
@@ -2101,7 +2053,7 @@ export interface PutBlockRequest {
 export interface PutItem {
   /** Which operation this is, in a batch. */
   op?: "put";
-  /** The namespace path to store it under. */
+  /** The namespace path that it is stored under. */
   path: string[];
   /** Its key within the path. */
   key: string;
@@ -2116,11 +2068,11 @@ export interface PutItem {
   ttl_minutes?: number | null;
 }
 
-/** A page of the memories that wait for a review; `next_offset` is None on the last page. */
+/** A page of the memories that wait for a review. */
 export interface QuarantineListResponse {
   /** This page's memories; `quarantine` says why each of them waits. */
   memories: MemoryRecord[];
-  /** How many wait, on all pages. */
+  /** How many there are on all pages. */
   total: number;
   /** The `offset` of the next page; null on the last one. */
   next_offset?: number | null;
@@ -2146,7 +2098,7 @@ export interface ResourceLink {
   annotations?: Annotations | null;
   /** Data of the protocol's own; this server sends none. */
   _meta?: { [name: string]: unknown } | null;
-  /** Always `resource_link`. */
+  /** Which kind of content this is. */
   type: "resource_link";
   [name: string]: unknown;
 }
@@ -2213,19 +2165,10 @@ export interface SearchItems {
 export type SearchModeEnum = "semantic" | "keyword" | "hybrid";
 
 /**
- * What to search for. Without text every memory that the filters allow is listed.
+ * A search. Without text, all memories that the filters allow are listed.
  *
- * `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
- * against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
- * IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `distinct`, memories that only repeat one
- * before
- * them are left out (prompts do so unless it is false). With `explain` the answer and each result say how they came about.
- *
- * Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with
- * `as_of`: for
- * what it then knew to be true at that time), and `history` for every version. What is less trusted than `min_trust`
- * (0 to 1) is left out; what is in quarantine is only found when `quarantined` asks for it, and never by a prompt. `filter` joins
- * conditions by and, or and not.
+ * Only current memories are found, unless `as_of`, `known_at` or `history` says otherwise. Quarantined ones are only
+ * found with `quarantined`, and never by a prompt.
  */
 export interface SearchRequest {
   /** What to look for, as a question or in words; without it, all memories that the filters allow are listed. */
@@ -2239,27 +2182,27 @@ export interface SearchRequest {
   hybrid_alpha?: number;
   /** How the engine scores words: `BM25STD` or another of its scorers. */
   text_scorer?: string;
-  /** Which session the memories come from. */
+  /** Filters by session. */
   session_id?: SessionId | null;
-  /** The namespace that they are in. */
+  /** Filters by namespace. */
   namespace?: Namespace | null;
-  /** Their topics. */
+  /** Filters by topics. */
   topics?: Topics | null;
-  /** The persons, places and things that they name. */
+  /** Filters by entities. */
   entities?: Entities | null;
-  /** When they were made. */
+  /** Filters by when a memory was made. */
   created_at?: CreatedAt | null;
-  /** When they were last read. */
+  /** Filters by when a memory was last read. */
   last_accessed?: LastAccessed | null;
-  /** Whose memories they are. */
+  /** Filters by user. `exists: false` asks for what has no user. */
   user_id?: UserId | null;
   /** The largest cosine distance of a result, from 0 (the same) to 2; in semantic mode only. */
   distance_threshold?: number | null;
-  /** What kind of memories they are. */
+  /** Filters by the kind of memory. */
   memory_type?: MemoryType | null;
-  /** The strategy that made them. */
+  /** Filters by the strategy that made the memories. */
   extraction_strategy?: ExtractionStrategy | null;
-  /** When what they tell happened. */
+  /** Filters by when the thing that a memory tells happened. */
   event_date?: EventDate | null;
   /** At most so many results. */
   limit?: number;
@@ -2352,17 +2295,17 @@ export interface SessionId {
 export interface SessionIdentity {
   /** The session's id. */
   session_id: string;
-  /** The session's namespace; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The session's user; null for nobody. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
 }
 
-/** A page of session ids; `total` counts all that match. */
+/** A page of session ids. */
 export interface SessionListResponse {
   /** The sessions' ids. */
   sessions: string[];
-  /** How many sessions match, on all pages. */
+  /** How many there are on all pages. */
   total: number;
   /** Whose the sessions are, in the same order; only if the request asks for it. */
   identities?: SessionIdentity[] | null;
@@ -2372,7 +2315,7 @@ export interface SessionListResponse {
 export interface SessionResult {
   /** Whether it reached what it was for. */
   result: "success" | "failure";
-  /** How well, from 0 to 1. */
+  /** How well it went, from 0 to 1. */
   score?: number | null;
   /** What there is to say about it; a model that learns from the session reads it. */
   comment?: string | null;
@@ -2380,9 +2323,9 @@ export interface SessionResult {
   agent_id?: string | null;
   /** The session's id. */
   session_id: string;
-  /** The session's namespace. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The user whose session it is. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** When it was marked. */
   marked_at: string;
@@ -2396,7 +2339,7 @@ export interface SessionResult {
 export interface SessionResultRequest {
   /** Whether it reached what it was for. */
   result: "success" | "failure";
-  /** How well, from 0 to 1. */
+  /** How well it went, from 0 to 1. */
   score?: number | null;
   /** What there is to say about it; a model that learns from the session reads it. */
   comment?: string | null;
@@ -2428,11 +2371,11 @@ export interface SummaryView {
   prompt?: string | null;
   /** The language model that writes it; the server's when not given. */
   model_name?: string | null;
-  /** The view's id. */
+  /** The id that it is read and changed by. */
   id: string;
 }
 
-/** The summary of one partition; an empty one says why in `empty_reason`, one without the language model why in `degraded`. */
+/** The summary of one partition. */
 export interface SummaryViewPartitionResult {
   /** The view that it belongs to. */
   view_id: string;
@@ -2510,7 +2453,7 @@ export type TaskTypeEnum = "summary_view_full_run";
 
 /** Text. */
 export interface TextContent {
-  /** Always `text`. */
+  /** Which kind of content this is. */
   type: "text";
   /** What is said, in words. */
   text: string;
@@ -2523,7 +2466,7 @@ export interface TextContent {
 
 /** A resource's text. */
 export interface TextResourceContents {
-  /** Where the resource can be read. */
+  /** Where it can be read. */
   uri: string;
   /** Its media type, if known. */
   mimeType?: string | null;
@@ -2536,9 +2479,9 @@ export interface TextResourceContents {
 
 /** What happened to a user, in one namespace, in the order of its days. */
 export interface Timeline {
-  /** Whose timeline it is. */
+  /** The user whose it is; null for nobody's. */
   user_id: string;
-  /** Of which namespace; null for what is in none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** How many events there are in the days that were asked for; `offset` reads on. */
   total?: number;
@@ -2608,9 +2551,9 @@ export interface TimelinePeriod {
   state?: "open" | "pending" | "current" | null;
 }
 
-/** An API key without its secret; `hash` is the digest that it is found by. */
+/** An API key without its secret. */
 export interface TokenInfo {
-  /** The key's id. */
+  /** The id that it is read and changed by. */
   id: string;
   /** The digest of the secret that the key is found by. */
   hash: string;
@@ -2658,7 +2601,7 @@ export interface ToolCallRequest {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The tool's name. */
   tool: string;
@@ -2680,7 +2623,7 @@ export interface ToolMemory {
   user_id?: string | null;
   /** The agent whose it is; null for no agent's. */
   agent_id?: string | null;
-  /** The namespace that it belongs to; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
   /** The tool's name. */
   tool: string;
@@ -2708,7 +2651,7 @@ export interface ToolMemory {
 export interface ToolMemoryListResponse {
   /** The tools of this page, the newest first. */
   tools: ToolMemory[];
-  /** How many there are in all. */
+  /** How many there are on all pages. */
   total: number;
 }
 
@@ -2742,13 +2685,13 @@ export interface UndoBlockRequest {
   version?: number | null;
 }
 
-/** A JSON merge patch (RFC 7396) for a session's `data`: objects are merged, null removes a key, anything else replaces. */
+/** Changes of a session's data. */
 export interface UpdateDataRequest {
   /** A JSON merge patch (RFC 7396) of the session's data: objects are merged, null removes a key, anything else replaces. */
   data: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null };
-  /** The session's namespace; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The user whose session it is; null for nobody's. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
 }
 
@@ -2760,7 +2703,7 @@ export interface UpdateProcedureRequest {
   steps?: string[] | null;
   /** What to do in free words; null or an empty text removes it. */
   text?: string | null;
-  /** Whether it worked. */
+  /** Whether this worked. */
   result?: "success" | "failure" | null;
   /** All tools that it uses. */
   tools?: string[] | null;
@@ -2770,11 +2713,7 @@ export interface UpdateProcedureRequest {
   state?: "active" | "retired" | null;
 }
 
-/**
- * A session to store under the id in the path; a `session_id` in the body is ignored.
- *
- * `ttl_seconds` None keeps the session until it is deleted; 0 or less lets it expire at once.
- */
+/** A session to store under the id in the path; a `session_id` in the body is ignored. */
 export interface UpdateWorkingMemory {
   /** The conversation, oldest first, all of it: it takes the place of what was stored. */
   messages?: MemoryMessage[];
@@ -2784,7 +2723,7 @@ export interface UpdateWorkingMemory {
   data?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null } | null;
   /** The summary of what came before the messages. */
   context?: string | null;
-  /** The user whose session it is; null for nobody's. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** A count of tokens of the caller's own, which is given back as it is. */
   tokens?: number;
@@ -2848,9 +2787,9 @@ export interface ValidationError {
 export interface WorkingMemoryRequest {
   /** The session's id. */
   session_id: string;
-  /** The session's namespace; null for none. */
+  /** The namespace that it is in; null for none. */
   namespace?: string | null;
-  /** The user whose session it is; null for nobody's. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** The agent whose memory blocks the prompt shows; the session's own, if it has one, when not given. */
   agent_id?: string | null;
@@ -2862,13 +2801,7 @@ export interface WorkingMemoryRequest {
   long_term_memory_strategy?: MemoryStrategyConfig | null;
 }
 
-/**
- * A stored session.
- *
- * `refused_memories` says, by id, why some of its memories did not become long-term memories; it is left out when there are none.
- * The percentages (0 to 100) are None unless a model or a context window was named. `new_session` and `unsaved` are never
- * sent by this server; programs written for older ones may read them.
- */
+/** A stored session. This server never sends `new_session` and `unsaved`, which older programs may read. */
 export interface WorkingMemoryResponse {
   /** The conversation, oldest first, all of it: it takes the place of what was stored. */
   messages?: MemoryMessage[];
@@ -2878,7 +2811,7 @@ export interface WorkingMemoryResponse {
   data?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null } | null;
   /** The summary of what came before the messages. */
   context?: string | null;
-  /** The user whose session it is; null for nobody's. */
+  /** The user whose it is; null for nobody's. */
   user_id?: string | null;
   /** A count of tokens of the caller's own, which is given back as it is. */
   tokens?: number;
@@ -2904,7 +2837,7 @@ export interface WorkingMemoryResponse {
   context_percentage_total_used?: number | null;
   /** How near it is to being summarized, from 0 to 100; null unless a model or a window was named. */
   context_percentage_until_summarization?: number | null;
-  /** What was done otherwise than asked, in words; left out when nothing was. */
+  /** What was done otherwise than asked, in words; null or left out when nothing was. */
   notices?: string[] | null;
 }
 
@@ -3016,88 +2949,6 @@ export interface Operations {
     };
     body: undefined;
     answer: AckResponse;
-  };
-  /** Stores a value; it is readable and found at once, by meaning when a worker has embedded it a moment later. */
-  "PUT /v1/items": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: PutItem;
-    answer: AckResponse;
-  };
-  /** Reads a value. */
-  "GET /v1/items": {
-    path: {};
-    query: {
-      /** The labels of the namespace path, in order: `path=users&path=ada`. */
-      path: string[];
-      /** The item's key within the path. */
-      key: string;
-      /** Whether the item stays for its time to live again. */
-      refresh_ttl?: boolean;
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: undefined;
-    answer: Item;
-  };
-  /** Deletes a value; one that is not there is no error. */
-  "DELETE /v1/items": {
-    path: {};
-    query: {
-      /** The labels of the namespace path, in order: `path=users&path=ada`. */
-      path: string[];
-      /** The item's key within the path. */
-      key: string;
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: undefined;
-    answer: AckResponse;
-  };
-  /** Finds values under a path, by a filter on their fields and by a query. */
-  "POST /v1/items/search": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: SearchItems;
-    answer: ItemSearchResults;
-  };
-  /** Lists the namespace paths that hold items. */
-  "POST /v1/items/namespaces": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: ListItemPaths;
-    answer: ItemPaths;
-  };
-  /** Carries out several operations. Reads see what was stored before the batch; its writes are made together, after them. */
-  "POST /v1/items/batch": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: ItemBatch;
-    answer: ItemBatchResults;
   };
   /** Searches by meaning, by words or by both; without a text, lists what the filters let through. */
   "POST /v1/long-term-memory/search": {
@@ -3622,136 +3473,44 @@ export interface Operations {
     body: BlockAttachRequest;
     answer: Block;
   };
-  /** All views, the oldest first. */
-  "GET /v1/summary-views": {
+  /** Stores a value; it is readable and found at once, by meaning when a worker has embedded it a moment later. */
+  "PUT /v1/items": {
     path: {};
-    query: {};
-    body: undefined;
-    answer: SummaryView[];
-  };
-  /** Makes a view; the server gives it an id. */
-  "POST /v1/summary-views": {
-    path: {};
-    query: {};
-    body: CreateSummaryViewRequest;
-    answer: SummaryView;
-  };
-  /** Reads a view. */
-  "GET /v1/summary-views/{view_id}": {
-    path: {
-      /** The view's id, as it was given when the view was made. */
-      view_id: string;
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
     };
-    query: {};
-    body: undefined;
-    answer: SummaryView;
-  };
-  /** Deletes a view and its partitions; one that is not there is no error. */
-  "DELETE /v1/summary-views/{view_id}": {
-    path: {
-      /** The view's id, as it was given when the view was made. */
-      view_id: string;
-    };
-    query: {};
-    body: undefined;
+    body: PutItem;
     answer: AckResponse;
   };
-  /** Computes one partition now and stores it. Without a language model, or when it fails, `degraded` says so. */
-  "POST /v1/summary-views/{view_id}/partitions/run": {
-    path: {
-      /** The view's id, as it was given when the view was made. */
-      view_id: string;
-    };
-    query: {};
-    body: RunSummaryViewPartitionRequest;
-    answer: SummaryViewPartitionResult;
-  };
-  /** The stored partitions of a view; computes nothing. */
-  "GET /v1/summary-views/{view_id}/partitions": {
-    path: {
-      /** The view's id, as it was given when the view was made. */
-      view_id: string;
-    };
+  /** Reads a value. */
+  "GET /v1/items": {
+    path: {};
     query: {
+      /** The labels of the namespace path, in order: `path=users&path=ada`. */
+      path: string[];
+      /** The item's key within the path. */
+      key: string;
+      /** Whether the item stays for its time to live again. */
+      refresh_ttl?: boolean;
       /** The user whose data is meant. */
       user_id?: string | null;
       /** The namespace whose data is meant. */
       namespace?: string | null;
-      /** Only groups of this session. */
-      session_id?: string | null;
-      /** Only groups of this memory type. */
-      memory_type?: string | null;
     };
     body: undefined;
-    answer: SummaryViewPartitionResult[];
+    answer: Item;
   };
-  /** Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over. */
-  "POST /v1/summary-views/{view_id}/run": {
-    path: {
-      /** The view's id, as it was given when the view was made. */
-      view_id: string;
-    };
-    query: {};
-    body: RunSummaryViewRequest;
-    answer: Task;
-  };
-  /** Where a task stands; it is kept for seven days. */
-  "GET /v1/tasks/{task_id}": {
-    path: {
-      /** The task's id; it may contain `/`. */
-      task_id: string;
-    };
-    query: {};
-    body: undefined;
-    answer: Task;
-  };
-  /**
-   * What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of
-   * slots.
-   *
-   * What was said on three different days within fourteen is stable until nobody has said it for 180 days.
-   */
-  "GET /v1/profile": {
+  /** Deletes a value; one that is not there is no error. */
+  "DELETE /v1/items": {
     path: {};
     query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-      /** Also search the user's memories for this. */
-      q?: string | null;
-      /** At most so many entries of each kind. */
-      limit?: number;
-      /** The profile as it was at this time, with its zone; now when not given. */
-      as_of?: string | null;
-      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
-      timezone?: string | null;
-    };
-    body: undefined;
-    answer: Profile;
-  };
-  /** When memories came into a profile, became stable, fell back and went; the newest first. */
-  "GET /v1/profile/moves": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-      /** At most so many moves. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: ProfileMoves;
-  };
-  /**
-   * Makes a profile anew from the memories, in the background. `X-Operation-Id` names the work.
-   *
-   * A profile follows its memories by itself; this is for memories from before there were profiles, and for a new time zone.
-   */
-  "POST /v1/profile/rebuild": {
-    path: {};
-    query: {
+      /** The labels of the namespace path, in order: `path=users&path=ada`. */
+      path: string[];
+      /** The item's key within the path. */
+      key: string;
       /** The user whose data is meant. */
       user_id?: string | null;
       /** The namespace whose data is meant. */
@@ -3760,79 +3519,8 @@ export interface Operations {
     body: undefined;
     answer: AckResponse;
   };
-  /** The topics and slots that profiles of a namespace show: its own, else the tenant's, else the default. */
-  "GET /v1/profile/schema": {
-    path: {};
-    query: {
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: undefined;
-    answer: ProfileSchema;
-  };
-  /** Replaces the schema of a namespace, or (left out) of the tenant. Profiles show by it at once. */
-  "PUT /v1/profile/schema": {
-    path: {};
-    query: {
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: ProfileSchema;
-    answer: ProfileSchema;
-  };
-  /** Forgets the schema of a namespace or of the tenant; none there is no error. */
-  "DELETE /v1/profile/schema": {
-    path: {};
-    query: {
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-    };
-    body: undefined;
-    answer: AckResponse;
-  };
-  /**
-   * What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
-   *
-   * An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the
-   * user's.
-   */
-  "GET /v1/timeline": {
-    path: {};
-    query: {
-      /** The user whose data is meant. */
-      user_id?: string | null;
-      /** The namespace whose data is meant. */
-      namespace?: string | null;
-      /** The first day, such as 2024-03-01. */
-      from?: string | null;
-      /** The last day, included. */
-      to?: string | null;
-      /** Only what is about this topic. */
-      topic?: string | null;
-      /** Only what names this person, place or thing. */
-      entity?: string | null;
-      /** Group the events by `day`, `week` or `month`. */
-      granularity?: "day" | "week" | "month" | null;
-      /** At most so many events. */
-      limit?: number;
-      /** Leave out so many of the first. */
-      offset?: number;
-      /** The timeline as it was at this time, with its zone; now when not given. */
-      as_of?: string | null;
-      /** By what the server knew at this time, with its zone; now when not given. */
-      known_at?: string | null;
-      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
-      timezone?: string | null;
-    };
-    body: undefined;
-    answer: Timeline;
-  };
-  /**
-   * Makes a timeline anew from the memories, in the background. `X-Operation-Id` names the work.
-   *
-   * A timeline follows its memories by itself; this is for memories from before there were timelines, and for a new time zone.
-   */
-  "POST /v1/timeline/rebuild": {
+  /** Finds values under a path, by a filter on their fields and by a query. */
+  "POST /v1/items/search": {
     path: {};
     query: {
       /** The user whose data is meant. */
@@ -3840,8 +3528,32 @@ export interface Operations {
       /** The namespace whose data is meant. */
       namespace?: string | null;
     };
-    body: undefined;
-    answer: AckResponse;
+    body: SearchItems;
+    answer: ItemSearchResults;
+  };
+  /** Lists the namespace paths that hold items. */
+  "POST /v1/items/namespaces": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: ListItemPaths;
+    answer: ItemPaths;
+  };
+  /** Carries out several operations. Reads see what was stored before the batch; its writes are made together, after them. */
+  "POST /v1/items/batch": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: ItemBatch;
+    answer: ItemBatchResults;
   };
   /** Keeps what to do in a situation; the server gives it an id. It is found by words at once, and by meaning a moment later. */
   "POST /v1/procedures": {
@@ -3993,6 +3705,227 @@ export interface Operations {
     query: {};
     body: ToolCallRequest;
     answer: ToolMemory;
+  };
+  /**
+   * What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of
+   * slots.
+   *
+   * What was said on three different days within fourteen is stable until nobody has said it for 180 days.
+   */
+  "GET /v1/profile": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** Also search the user's memories for this. */
+      q?: string | null;
+      /** At most so many entries of each kind. */
+      limit?: number;
+      /** The profile as it was at this time, with its zone; now when not given. */
+      as_of?: string | null;
+      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
+      timezone?: string | null;
+    };
+    body: undefined;
+    answer: Profile;
+  };
+  /** When memories came into a profile, became stable, fell back and went; the newest first. */
+  "GET /v1/profile/moves": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** At most so many moves. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: ProfileMoves;
+  };
+  /**
+   * Makes a profile anew from the memories, in the background. `X-Operation-Id` names the work.
+   *
+   * A profile follows its memories by itself; this is for memories from before there were profiles, and for a new time zone.
+   */
+  "POST /v1/profile/rebuild": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: undefined;
+    answer: AckResponse;
+  };
+  /** The topics and slots that profiles of a namespace show: its own, else the tenant's, else the default. */
+  "GET /v1/profile/schema": {
+    path: {};
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: undefined;
+    answer: ProfileSchema;
+  };
+  /** Replaces the schema of a namespace, or (left out) of the tenant. Profiles show by it at once. */
+  "PUT /v1/profile/schema": {
+    path: {};
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: ProfileSchema;
+    answer: ProfileSchema;
+  };
+  /** Forgets the schema of a namespace or of the tenant; none there is no error. */
+  "DELETE /v1/profile/schema": {
+    path: {};
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: undefined;
+    answer: AckResponse;
+  };
+  /**
+   * What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
+   *
+   * An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the
+   * user's.
+   */
+  "GET /v1/timeline": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** The first day, such as 2024-03-01. */
+      from?: string | null;
+      /** The last day, included. */
+      to?: string | null;
+      /** Only what is about this topic. */
+      topic?: string | null;
+      /** Only what names this person, place or thing. */
+      entity?: string | null;
+      /** Group the events by `day`, `week` or `month`. */
+      granularity?: "day" | "week" | "month" | null;
+      /** At most so many events. */
+      limit?: number;
+      /** Leave out so many of the first. */
+      offset?: number;
+      /** The timeline as it was at this time, with its zone; now when not given. */
+      as_of?: string | null;
+      /** By what the server knew at this time, with its zone; now when not given. */
+      known_at?: string | null;
+      /** The time zone of the days, such as `Europe/Berlin`; the user's when not given. */
+      timezone?: string | null;
+    };
+    body: undefined;
+    answer: Timeline;
+  };
+  /**
+   * Makes a timeline anew from the memories, in the background. `X-Operation-Id` names the work.
+   *
+   * A timeline follows its memories by itself; this is for memories from before there were timelines, and for a new time zone.
+   */
+  "POST /v1/timeline/rebuild": {
+    path: {};
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: undefined;
+    answer: AckResponse;
+  };
+  /** All views, the oldest first. */
+  "GET /v1/summary-views": {
+    path: {};
+    query: {};
+    body: undefined;
+    answer: SummaryView[];
+  };
+  /** Makes a view; the server gives it an id. */
+  "POST /v1/summary-views": {
+    path: {};
+    query: {};
+    body: CreateSummaryViewRequest;
+    answer: SummaryView;
+  };
+  /** Reads a view. */
+  "GET /v1/summary-views/{view_id}": {
+    path: {
+      /** The view's id, as it was given when the view was made. */
+      view_id: string;
+    };
+    query: {};
+    body: undefined;
+    answer: SummaryView;
+  };
+  /** Deletes a view and its partitions; one that is not there is no error. */
+  "DELETE /v1/summary-views/{view_id}": {
+    path: {
+      /** The view's id, as it was given when the view was made. */
+      view_id: string;
+    };
+    query: {};
+    body: undefined;
+    answer: AckResponse;
+  };
+  /** Computes one partition now and stores it. Without a language model, or when it fails, `degraded` says so. */
+  "POST /v1/summary-views/{view_id}/partitions/run": {
+    path: {
+      /** The view's id, as it was given when the view was made. */
+      view_id: string;
+    };
+    query: {};
+    body: RunSummaryViewPartitionRequest;
+    answer: SummaryViewPartitionResult;
+  };
+  /** The stored partitions of a view; computes nothing. */
+  "GET /v1/summary-views/{view_id}/partitions": {
+    path: {
+      /** The view's id, as it was given when the view was made. */
+      view_id: string;
+    };
+    query: {
+      /** The user whose data is meant. */
+      user_id?: string | null;
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** Only groups of this session. */
+      session_id?: string | null;
+      /** Only groups of this memory type. */
+      memory_type?: string | null;
+    };
+    body: undefined;
+    answer: SummaryViewPartitionResult[];
+  };
+  /** Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over. */
+  "POST /v1/summary-views/{view_id}/run": {
+    path: {
+      /** The view's id, as it was given when the view was made. */
+      view_id: string;
+    };
+    query: {};
+    body: RunSummaryViewRequest;
+    answer: Task;
+  };
+  /** Where a task stands; it is kept for seven days. */
+  "GET /v1/tasks/{task_id}": {
+    path: {
+      /** The task's id; it may contain `/`. */
+      task_id: string;
+    };
+    query: {};
+    body: undefined;
+    answer: Task;
   };
   /** Messages ready for a chat model: the session's summary and messages, the memories that fit the query, and the query. */
   "POST /v1/memory/prompt": {
