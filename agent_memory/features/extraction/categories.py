@@ -15,10 +15,7 @@ NEAREST_SIMILARITY = 0.12
 async def nearest_categories(
     foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
 ) -> list[str | None]:
-    """Return the most similar category per statement; None if none is similar.
-
-    None, too, if a model extracts facts, or embeddings are remote: no write waits for one.
-    """
+    """Return the most similar category per statement; None if none is, a model extracts, or embeddings are remote."""
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)
     described = [f"{category.name.replace('_', ' ')}: {category.description}" for category in categories]

@@ -116,7 +116,6 @@ class ExtractedFact(BaseModel):
     @field_validator("type", mode="before")
     @classmethod
     def _known_type(cls, value: object) -> object:
-        """Unknown types become semantic."""
         return value if value in ("semantic", "episodic", "procedural") else "semantic"
 
     @field_validator("messages", mode="before")

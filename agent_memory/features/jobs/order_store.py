@@ -68,10 +68,7 @@ class OrderStore:
         return None if raw is None else decode_order(raw)
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
-        """Add a receipt to a finished order that still exists; `ids` for an hour only.
-
-        The operation shows `note`: what was left out and why.
-        """
+        """Add a receipt to an existing finished order (`ids` for an hour); the operation shows `note`."""
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
         with redis_errors():

@@ -225,10 +225,7 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; False if it is no longer a proposal or a memory changed.
-
-        `former` is the successor if it was stored before the proposal.
-        """
+        """Carry out a proposed supersession (`former`: the successor if stored before); False if stale."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}

@@ -63,13 +63,11 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
 
 
 def _last_of(services: Services, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
-    """Return the memory of the last message that a piece stands for."""
     record = _said(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
     return None if record is None else (services[MemoryStore].mid(scope, record.id), "", record)
 
 
 def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str | None:
-    """Return the mid that a piece of evidence has as a memory."""
     if field.startswith("m"):
         return field[1:]
     return None if piece.memory_id is None else services[MemoryStore].mid(scope, piece.memory_id)

@@ -163,7 +163,6 @@ class RecallService:
         return _Kinds(*([reads for reads in opened if reads is not None] for opened in kinds))
 
     async def _token_budget(self, body: MemoryPromptRequest) -> int | None:
-        """Return the tokens beside the query; None without a limit."""
         if body.max_tokens is None:
             return None
         headings = 0 if body.format is None else FORMAT_TOKENS

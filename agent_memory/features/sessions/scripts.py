@@ -146,10 +146,7 @@ class SessionScripts:
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
-        """Delete a session (of this epoch, if given) and its pending work; True if it existed.
-
-        With `only_work` the session stays.
-        """
+        """Delete a session of this epoch (or `only_work`: its pending work); True if it existed."""
         reply = await self._delete(
             k,
             set_aside=k.aside,

@@ -343,7 +343,6 @@ class SessionService:
         return timed
 
     def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
-        """Return whether all messages have a time. Raises BadInput."""
         rules = self._settings.working
         latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
         timed = True
@@ -448,7 +447,6 @@ def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
 
 
 def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
-    """Return a message with the progress of background work."""
     message = stored.message
     if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:
         message.persisted_at = state.promoted_at

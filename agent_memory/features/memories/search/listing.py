@@ -32,10 +32,7 @@ class MemoryListing:
         return 2
 
     async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the memories of the request's page (with history: all up to it).
-
-        A second round trip reads ties that extend beyond what was read.
-        """
+        """Return the page's memories (with history: all up to it); a second round trip reads ties beyond it."""
         request, answers = query.request, [parse_listed(reply) for reply in replies]
         start, most = _span(query)
         total = sum(answer.total for answer in answers)

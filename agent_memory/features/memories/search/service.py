@@ -123,7 +123,6 @@ class SearchService:
         return await self._rerank(scope, query, ranking)
 
     async def _order_by_age(self, query: SearchQuery, candidates: Candidates, ranking: Ranking) -> Ranking:
-        """Reorder by score and age; scores stay."""
         weights, now = query.weights, now_of(query.request)
         names = [name for _, name in ranking.scored]
         said = times_of(candidates, b"c") | times_of(candidates, b"ls")

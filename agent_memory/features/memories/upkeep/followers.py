@@ -12,10 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class MemoryFollowers:
-    """Calls all followers after a caller deleted, edited or forgot memories.
-
-    A worker does it again later; but deleted words must leave a profile at once, however busy the workers are.
-    """
+    """Calls all followers after a caller deleted, edited or forgot memories: derived text must not lag behind."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
         """`followers` may grow: features opened later add theirs."""

@@ -28,10 +28,7 @@ class IdleTenants:
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Return tenants with no due or claimed work and no memory changed within `quiet_seconds`.
-
-        Waiting orders and deletions, or a long queue, count as work of every tenant.
-        """
+        """Return tenants without due or claimed work (orders, deletions and long queues count for all) and recent changes."""
         if not tenants:
             return []
         kinds = list(DueKind)

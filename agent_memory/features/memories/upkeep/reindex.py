@@ -87,10 +87,7 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> dict[str, int]:
-        """Drop and rebuild the indexes; return the documents in each. Nothing may write meanwhile.
-
-        Searches answer 503 until it is done.
-        """
+        """Drop and rebuild the indexes (searches answer 503 meanwhile, nothing may write); return their documents."""
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():
             await drop_index(self._client, schema.index.name)

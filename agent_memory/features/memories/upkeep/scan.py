@@ -173,10 +173,7 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return the distinct values of some fields together, most frequent first, at most `limit`.
-
-        Memories that lack one of the fields belong to no group.
-        """
+        """Return the distinct values of some fields together (memories must have all), most frequent first."""
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)

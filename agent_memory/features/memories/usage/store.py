@@ -42,10 +42,7 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, seen: Mapping[str, int]) -> int:
-        """Count a reading of each memory (name -> count shown); return how many were counted.
-
-        Readings within 15 minutes count as one, across processes.
-        """
+        """Count a reading of each memory (name -> count shown), one per 15 minutes; return how many were counted."""
         if not seen:
             return 0
         counted = await self._note(

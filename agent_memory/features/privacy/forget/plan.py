@@ -178,7 +178,6 @@ class Planner:
         return Struck(text, _without_nearest(text, made, others) if left == text else left, "a fact that goes rests on it")
 
     def _take_orphans(self) -> None:
-        """Remove facts made only of removed text."""
         if not self._subjects:
             return
         gone = dict(self._struck_messages().items())
@@ -208,7 +207,6 @@ class Planner:
         return struck
 
     def _clean_quotes(self) -> None:
-        """Remaining memories must not quote removed text."""
         changed = self._changed_mids()
         for memory in [*self._read.others, *(chosen.memory for chosen in self._read.facts if chosen.versions)]:
             if memory.mid in changed:
@@ -275,7 +273,6 @@ class Planner:
         change["journals"] += [{"name": each.name, "epoch": each.epoch, "entries": {}} for each in copy.journals if each.name not in named]
 
     def _take_own(self, copy: SessionCopy, change: dict[str, Any]) -> None:
-        """Remove memories the session holds or that wait for promotion."""
         ids = {version.record.id for memory in self.plan.gone.values() for version in memory.versions}
 
         def goes(record: Mapping[str, Any]) -> bool:

@@ -177,12 +177,10 @@ class ForgetService:
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
     async def _purge(self, scope: Scope, plan: Plan) -> None:
-        """Delete summaries of views that may mention it."""
         for purger in self._purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
 
     async def _settle(self, scope: Scope, plan: Plan) -> None:
-        """Update what is derived of what was removed."""
         await self._purge(scope, plan)
         changed = (*(chosen.memory for chosen in plan.dropped), *(memory for memory, _ in plan.rewritten))
         await self._followers.follow(list(dict.fromkeys([*plan.gone, *(memory.mid for memory in changed)])))
@@ -199,7 +197,6 @@ class ForgetService:
         return await self._mean(scope, whose, subject, sessions)
 
     async def _mean(self, scope: Scope, whose: Whose, subject: Subject, sessions: list[SessionCopy]) -> Meant:
-        """Match a subject against a user's memories and sessions."""
         meant = Meant(whose, [subject], sessions=sessions)
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         for memory in memories:
@@ -212,7 +209,6 @@ class ForgetService:
         return meant
 
     def _judge(self, meant: Meant, subject: Subject, memory: LineageMemory, near: bool) -> None:
-        """Sort a memory into matching, possible or neither."""
         fits = [_fit(subject, version.record, meant.whose.user_id) for version in memory.versions]
         newest = memory.versions[-1].record
         best = max(fits)
@@ -258,14 +254,12 @@ class ForgetService:
         return meant
 
     async def _resolve(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
-        """Return the memories of these mids; aliases resolve."""
         memories = await self._lineage.read(scope, mids)
         known = {memory.mid for memory in memories if memory.now is not None}
         names = await self._lineage.targets([mid for mid in mids if mid not in known])
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, meant: Meant) -> Planner:
-        """Read what matching memories rest on, and what else rests on that."""
         cited = [*meant.whole, *(one for chosen in meant.facts for one in evidence_messages(chosen.memory))]
         cited += [one for memory in meant.turns for one in evidence_messages(memory)]
         for copy in meant.sessions:
@@ -294,7 +288,6 @@ class ForgetService:
         return [*sessions, *await self._reader.read(scope, missing)]
 
     async def _proposals(self, scope: Scope, meant: Meant) -> list[str]:
-        """Return open proposals that contain what is forgotten."""
         if meant.whose.user_id is None:
             return []
         wanted = {"st": "proposed", "u": meant.whose.user_id}

@@ -51,7 +51,6 @@ class SessionSection:
         return SessionContent(turns, summary, WindowContent(turns, self._named_window(ask.body)))
 
     def _named_window(self, body: MemoryPromptRequest) -> int | None:
-        """Return the window of the model the request names."""
         session = body.session
         if session is None or not (session.model_name or session.context_window_max):
             return None

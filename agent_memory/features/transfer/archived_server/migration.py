@@ -376,7 +376,6 @@ class MigrationService:
         )
 
     async def _move_summaries(self, scope: Scope, kind: OldKind, item: OldItem, report: Report, options: MoveOptions) -> int:
-        """Migrate a summary view or a computed partition of one."""
         notes: list[str] = []
         values = view_of(item.document or b"") if kind is OldKind.VIEW else partition_of(item.document or b"", notes)
         if not self._summaries:
