@@ -1,6 +1,5 @@
 #!lua
--- Takes a key for a request (its digest). The seed is that of the first request under the key, also when that one died or lost its answer
--- on the way: what it made, its repetition makes again.
+-- Claims a key for a request (its digest). A repeated request gets the first one's seed, and so makes the same ids.
 -- KEYS: answer
 -- ARGV: request, lease_ms: number, ttl_seconds: number, seed, holder
 -- -> {"new", the key's seed} | {"other"} | {"underway", ms until its lease ends} | {"done", status, body, headers}

@@ -1,5 +1,5 @@
 #!lua
--- Keeps the answer to a request (its digest).
+-- Stores the answer to a request (its digest).
 -- KEYS: answer
 -- ARGV: request, status, body, headers, ttl_seconds: number
 if redis.call('HGET', answer, 'q') == request then

@@ -1,5 +1,5 @@
 #!lua
--- Lets the lease of a key run from now, for who holds it.
+-- Renews the lease of a key's holder.
 -- KEYS: answer
 -- ARGV: holder, lease_ms: number
 local clock = require("storage/clock")

@@ -1,7 +1,6 @@
 #!lua
--- Counts the tries of work as it begins: a member that is marked gets a new lease and a token that ends it, whoever claimed it, or is given
--- up (`retry_limit.lua`). A beginning that did not end is a try that failed: docket delivers a task again whose worker died, and no worker
--- may die of it for ever.
+-- Begins work: each marked member gets a lease and a token that ends it, or is given up (`retry_limit.lua`). A
+-- beginning without an end counts as a failed try, so that no task kills workers for ever.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: lease_ms: number, max_attempts: number, never_ended, members...
 -- -> per member {token, attempt}, or {-1, 0} when it is marked no more

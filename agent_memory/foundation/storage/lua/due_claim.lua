@@ -1,10 +1,9 @@
 #!lua
--- Claims what is due, to be handed to docket: its mark moves to the end of the lease. What failed too often is given up
--- (`retry_limit.lua`), and what is beyond its tenant's share waits (`tenant_share.lua`; a `share` of 0 is any number).
--- What is marked again while its lease runs is, if `exclusive`, not claimed a second time but due at once when that claim ends. A lease that
--- is over is claimed again and keeps its beginning: docket knows whether its task still runs, and refuses a second one under its key.
--- `tries` holds per member "<tries that failed> <lease that runs>", then " b<token>" once it was begun, then " 1" if it was marked
--- again meanwhile, " 2" if it may have been.
+-- Claims due marks for docket: a mark moves to the end of its lease. Gives up after too many tries (`retry_limit.lua`)
+-- and defers marks beyond the tenant's share (`tenant_share.lua`; 0: no limit). With `exclusive`, a mark set again
+-- during its lease is due when that claim ends. An expired claim keeps its beginning: docket refuses a second task of
+-- a key. A record in `tries` is "<failed tries> <lease>", then " b<token>" once begun, then " 1" if marked again, " 2"
+-- if perhaps.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, kind, limit: number, lease_ms: number, max_attempts: number, exclusive: flag, share: number, never_ended
 -- -> {ms until the next mark is due or -1, marks given up, {member, lease, attempt, lease is over 1/0}…}

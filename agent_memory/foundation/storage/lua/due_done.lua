@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends a claim well, by the token of its beginning (of a claim that was not begun, its lease): the mark goes, or stays due when
--- something marked it again meanwhile. What another worker took over stays.
+-- Ends a claim well, by its token (before a beginning, its lease). The mark goes, or stays due if set again meanwhile.
+-- Claims of other workers stay.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: member, token
 -- -> 1 gone, 0 still due

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends a claim badly: due again after a delay, with the reason ('' leaves the one that is known). `token`: as of a good end. `forgive` does
--- not count the try (the cause lies outside). What was marked again meanwhile, or is due for another reason before, does not wait.
+-- Ends a claim badly: due after a delay, with a reason ('' keeps the last one). `forgive` does not count the try. A
+-- mark set again, or due earlier for another reason, does not wait.
 -- KEYS: due, tries, reasons, wake
 -- ARGV: member, token, delay_ms: number, reason, forgive: flag
 -- -> 1 if the claim was still ours

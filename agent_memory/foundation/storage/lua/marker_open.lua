@@ -1,6 +1,5 @@
 #!lua
--- Gives a store that has no marker one: of several processes that start at the same moment one makes it. If nothing is left of a store that
--- was here (`lost_id`), its loss is noted instead.
+-- Marks a new store, once. If a store was here (`lost_id`), notes its loss instead.
 -- KEYS: config
 -- ARGV: new_id, lost_id?
 local clock = require("storage/clock")

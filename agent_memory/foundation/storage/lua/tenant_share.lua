@@ -1,6 +1,5 @@
--- How many claims of one kind a tenant has at a time: `share`. What of it is due beyond them is looked at a moment later, behind what is due
--- of others, so that a flood holds up its own tenant only. What a tenant has is a set of members; those whose lease is over, or that ended,
--- go out of it when it is looked at. Whose a member is stands in what it names, in the slot of `due`.
+-- Limits a tenant's claims of a kind to `share`; further marks wait behind other tenants' marks. Ended and expired
+-- claims leave the tenant's set when it is read. A member's document names its tenant, in the slot of `due`.
 -- NEEDS: root, kind, tries, share, lease_ms
 local clock = require("storage/clock")
 local free_claims = {}

@@ -1,7 +1,6 @@
--- Refuses to write data of a user, session or agent whose erasure is ordered and not done, or was done since the work began.
--- A guard is {root, t, ns, u, s, ag (tags of the owner, absent where there is none), whole (data of everybody in the tenant), since (ms: when
--- the work began), background, off}: see `storage/erasures.py`. `erasing` holds the places of orders that are not done, `erased` those
--- that were done lately.
+-- Refuses writes of a user, session or agent whose erasure is ordered, or was done since the work began. A guard is
+-- {root, t, ns, u, s, ag (tags of the owner), whole (data of the whole tenant), since (ms), background, off}: see
+-- `storage/erasures.py`. `erasing` holds the places of open orders, `erased` those of recent ones.
 local clock = require("storage/clock")
 local function digest_of(...) return redis.sha1hex(table.concat({...}, ' ')) end
 local function places_of(tenant, owner)
