@@ -17,6 +17,10 @@ from tests.support.rig import SCOPE, Rig
 from tests.support.timelines import TRIP, close_periods, follow, periods, store, stored_bytes, text_of
 
 
+class Died(BaseException):
+    """The worker's process ends: nothing catches it, and the event loop of the tests goes on."""
+
+
 async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
     """The state and the text of each of ada's days, weeks and months."""
     named = {f"{unit} {name}": period for unit in ("day", "week", "month") for name, period in (await periods(rig, unit)).items()}
@@ -30,10 +34,10 @@ def dying(monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, call: in
     async def dies(self: Any, *arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == call and not after:
-            raise KeyboardInterrupt
+            raise Died
         done = await method(self, *arguments)
         if len(calls) == call:
-            raise KeyboardInterrupt
+            raise Died
         return done
 
     monkeypatch.setattr(owner, name, dies)
@@ -51,7 +55,7 @@ async def test_a_worker_that_dies_leaves_each_summary_made_or_waiting(
     assert order is not None
     with monkeypatch.context() as patch:
         dying(patch, SummaryStore, "put_summary", call, after=after)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Died):
             await summarize_periods(rig.rt, order)
     left = await summaries(rig)
     made = {name: state for name, state in left.items() if state[0] == "current"}
@@ -79,7 +83,7 @@ async def test_a_worker_that_dies_after_a_change_leaves_the_old_summary_or_none(
     assert await text_of(rig) == before
     with monkeypatch.context() as patch:
         dying(patch, TimelineStore, "follow", 1, after=after)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Died):
             await rig.rt[TimelineFollower].follow_memories([rig.keys.mid(SCOPE.tenant, "home")])
     assert (await summaries(rig))["month 2024-03"] == (("pending", None) if after else ("current", before))
     await follow(rig)

@@ -15,6 +15,10 @@ from tests.features.privacy.test_forget import forget, peanuts, texts
 from tests.support.rig import SCOPE, Rig
 
 
+class Died(BaseException):
+    """The worker's process ends: nothing catches it, and the event loop of the tests goes on."""
+
+
 async def test_what_is_changed_meanwhile_is_looked_at_anew(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await peanuts(rig)
     take, tries = ForgetStore.take, list[int]()
@@ -41,11 +45,11 @@ async def test_a_server_that_dies_leaves_all_or_nothing(rig: Rig, monkeypatch: p
     async def dying(self: ForgetService, scope: Scope, plan: Plan) -> None:
         calls.append(plan)
         if len(calls) == dies_at:
-            raise KeyboardInterrupt
+            raise Died
 
     with monkeypatch.context() as patch:
         patch.setattr(ForgetService, "_purge", dying)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Died):
             await forget(rig, "I am allergic to peanuts")
     left = await texts(rig)
     assert left == (before if dies_at == 1 else ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."])
