@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.logs import configure_logging
 from agent_memory.foundation.core.settings import load_settings
@@ -100,6 +101,7 @@ async def main() -> None:
     worked = os.environ.get("WATCHED_WORKER") != "no"
     async with open_runtime(settings, os.environ["WATCHED_REDIS"]) as runtime, working(runtime) if worked else nullcontext():
         app = create_app(settings, runtime)
+        garbage_collection.settle()  # as `agent-memory serve` does
 
         async def held(request: Request) -> Response:
             try:

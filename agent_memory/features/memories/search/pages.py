@@ -13,6 +13,7 @@ from agent_memory.features.memories.search.recency import Age, may_be_among, new
 from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
@@ -96,15 +97,16 @@ class PageReader:
         for kind, (_, count) in zip(first, kinds, strict=True):
             there = [each for each in kind if by_name[each[1]].fields[0] is not None]
             shown += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
-        page, more = (
-            self._with_places(scope, query, ranking, each, [by_name[name] for _, name in each]) for each in (_by_score(shown), further)
+        page = _by_score(shown)
+        return (
+            await self._with_places(scope, query, ranking, page, [by_name[name] for _, name in page]),
+            await self._with_places(scope, query, ranking, further, [by_name[name] for _, name in further]),
         )
-        return page, more
 
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
         """Return ranked memories that still exist."""
         rows = await self._cards.load_rows([name for _, name in scored])
-        return self._with_places(scope, query, ranking, scored, rows)
+        return await self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
         """Return, per (text, moment), users' messages since then with the text's words in a row or around them."""
@@ -136,9 +138,16 @@ class PageReader:
             there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
             there = newer_first(there, [row.last_said for _, row in there], now)[page]
             first, rows = [(score, row.name) for score, row in there], [row for _, row in there]
-        return self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
+        return await self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
 
-    def _with_places(
+    async def _with_places(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
+    ) -> list[ShownMemory]:
+        """Return the memories of rows with their scores and passages; many long ones are read in a thread."""
+        characters = sum([len(value) for row in rows for value in row.fields if value is not None])
+        return await aside(lambda: self._placed(scope, query, ranking, scored, rows), characters)
+
+    def _placed(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
         cards: list[ShownMemory] = []

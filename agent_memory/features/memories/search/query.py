@@ -20,6 +20,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.llm.profiles import UNKNOWN, ModelProfile, profile_of
+from agent_memory.foundation.llm.threads import aside
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
@@ -200,12 +201,13 @@ class QueryBuilder:
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
         """Return the request with its user's time zone if days matter, and the time span its text names."""
-        span = span_of(request, text)
+        # Dates in a text cost more than its words.
+        span = await aside(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
             return request, span
         zone = await self._load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
-        request = request.model_copy(update={"timezone": str(zone)})
-        return request, span if zone is UTC else span_of(request, text)
+        zoned = request.model_copy(update={"timezone": str(zone)})
+        return zoned, span if zone is UTC else await aside(lambda: span_of(zoned, text), 2 * len(text))
 
     async def _statistics(
         self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum

@@ -29,6 +29,7 @@ from agent_memory.foundation.core.clock import as_in_zone, zone_of
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.threads import aside
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.dates.named_times import mentions, moments
@@ -106,19 +107,24 @@ class MemoriesSection:
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
         page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
-        page = holding_literals(query, page)
-        page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
+        characters = sum([len(memory.text) for memory in (*page, *further)])
         said = [memory for memory in further if memory.is_message]
-        page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only), said)
-        page = await self._with_later_mentions(ask.scope, query, page, newest)
-        if further:
-            if query.words.memories < _FEW_MEMORIES and query.span is None:
-                page = with_what_names_the_same(page, said)
-            page = with_corrections(page, said)
-            page = [*page, *resting_on(page, [memory for memory in further if not memory.is_message])]
+
+        def choose() -> Sequence[ShownMemory]:
+            chosen = without_far_phrases(query, ranking, holding_literals(query, page), _PHRASE_FACTOR * self._settings.min_similarity)
+            return of_the_time(query, beside_the_time(query, ranking, chosen, english_only=self._latin_only), said)
+
+        chosen = await self._with_later_mentions(ask.scope, query, await aside(choose, characters), newest)
+
+        def add_further() -> Sequence[ShownMemory]:
+            few = query.words.memories < _FEW_MEMORIES and query.span is None
+            whole = with_corrections(with_what_names_the_same(chosen, said) if few else chosen, said)
+            return [*whole, *resting_on(whole, [memory for memory in further if not memory.is_message])]
+
+        shown = await aside(add_further, characters) if further else chosen
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
-        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
+        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *shown], cut, self._counter, most, count_reading)
 
     async def _with_later_mentions(
         self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
