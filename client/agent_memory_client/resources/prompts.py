@@ -70,7 +70,7 @@ class Prompts(Resource):
         user_id: dict[str, Any] | None = None,
         distance_threshold: float | None = None,
         memory_type: dict[str, Any] | None = None,
-        limit: int | None = None,
+        limit: int = 10,
         offset: int = 0,
         optimize_query: bool = False,
         search_mode: SearchModeEnum | str | None = None,
@@ -88,7 +88,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """Return a prompt of long-term memories alone, those that fit `query` and the filters, at most `limit` (20 if not given)."""
+        """Return a prompt of long-term memories alone, those that fit `query` and the filters."""
         filters: dict[str, Any] = {
             "session_id": session_id,
             "namespace": namespace,

@@ -64,7 +64,7 @@ def test_no_error_is_left_out() -> None:
         return {kind}.union(*(family(child) for child in kind.__subclasses__() if child.__module__ == errors.__name__))
 
     tested = {type(error) for error, _, _ in CASES}
-    assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.StartupError, errors.UnknownWork}
+    assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.RetryLater, errors.StartupError, errors.UnknownWork}
 
 
 async def test_bad_input_found_by_a_service_looks_like_any_other(api: httpx.AsyncClient, recorded: Recorded) -> None:
