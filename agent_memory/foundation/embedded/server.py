@@ -226,7 +226,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf, readable for its owner only: the password stands here and on no command line."""
+    """Write redis.conf, readable for its owner only: the password is in this file, never on a command line."""
     lines = [
         b"# Written at every start; changes are lost.",
         b"bind 127.0.0.1",

@@ -1,4 +1,4 @@
-"""The command line: the groups of its help, and the commands that run a server; others stand in `commands/`.
+"""The command line: the groups of its help, and the commands that run a server. Other commands are in `commands/`.
 
 Nothing heavy is imported at the top: `agent-memory --help` must not wait for the server's libraries.
 """

@@ -40,7 +40,7 @@ def test_mentions_of_memory_are_no_requests(record_property: pytest.RecordProper
 
 
 def test_filler_questions_and_requests_are_recognized_as_measured(record_property: pytest.RecordProperty) -> None:
-    """These shares are low: a rule that knows more of the lines loses facts. docs/memory/long-term-memory.md says what follows."""
+    """The floors are what was measured: they hold the rules where they are."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
     questions = [is_bare_question(line["text"]) for line in lines("questions")]
