@@ -80,7 +80,7 @@ def _is_taken(answer: httpx.Response) -> bool:
 
 
 @pytest.fixture(scope="module")
-async def watched(redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Fields]:
+async def filled(redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Fields]:
     # The local model takes 2 s of CPU for each 60 KB; it has a test of its own below.
     model = {
         "MODEL_PROVIDER": "openai",
@@ -92,8 +92,13 @@ async def watched(redis_url: str, running_lookalike: Lookalike, tmp_path_factory
         watched = Fields(client, bound)
         await _fill(client)
         await watched.rest("the beginning")
-        watched.found.clear()
         yield watched
+
+
+@pytest.fixture
+def watched(filled: Fields) -> Fields:
+    filled.found.clear()
+    return filled
 
 
 async def _fill(client: httpx.AsyncClient) -> None:

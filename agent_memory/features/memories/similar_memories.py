@@ -13,6 +13,7 @@ from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, re
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.threads import aside
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.filters import where
@@ -44,6 +45,11 @@ class NearMemories(ExistingMemories):
     """Also similar memories with their cosine similarity; None if found by words alone."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
+
+    @property
+    def characters(self) -> int:
+        """The length of all similar memories."""
+        return sum(len(memory.record.text) for memory, _ in self.near)
 
 
 class SimilarMemoryStore:
@@ -108,8 +114,12 @@ class SimilarMemoryStore:
         return {mid: memory for mid, memory in memories.items() if memory is not None}
 
 
-def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+async def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
     """Return the memories a fact may repeat, refine or end, likeliest first."""
+    return await aside(lambda: _comparable(record, around), around.characters)
+
+
+def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
     words = set(stems(record.text))
     scored: dict[str, tuple[float, StoredMemory]] = {}
     for memory, similarity in around.near:

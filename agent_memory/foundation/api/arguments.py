@@ -16,7 +16,7 @@ from fastapi import Request, params
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from starlette.types import Scope
 
-from agent_memory.foundation.api.body import BodyReader, read_body
+from agent_memory.foundation.api.body import AT_ONCE_BYTES, BodyReader, read_body
 from agent_memory.foundation.api.errors import invalid, unknown
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.unknown_fields import (
@@ -30,8 +30,6 @@ from agent_memory.foundation.core.input.unknown_fields import (
 )
 
 MAX_QUERY_FIELDS = 2000
-# Validating 32 KiB of small memories takes 10 ms on the event loop; larger bodies are validated in a thread.
-_AT_ONCE_BYTES = 32 * 1024
 _SOURCES = (params.Param, params.Body, params.Depends)
 # Clients of the archived server send their namespace beside the ids; that server ignored it.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
@@ -96,7 +94,7 @@ class ArgumentReader:
             name, reader = self._body
             body = await read_body(scope, request.receive)
             parse = partial(reader.parse, body, strict=_is_strict(scope))
-            values[name], unknown_fields = parse() if len(body) <= _AT_ONCE_BYTES else await asyncio.to_thread(parse)
+            values[name], unknown_fields = parse() if len(body) <= AT_ONCE_BYTES else await asyncio.to_thread(parse)
             if unknown_fields:
                 if found := misplaced(unknown_fields, lambda meant: self._place_of(meant, reader)):
                     raise unknown(UnknownFields(found), "body")

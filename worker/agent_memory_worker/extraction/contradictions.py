@@ -158,7 +158,7 @@ async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]
     near: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
     for memory, around_fact in zip(facts, around, strict=True):
         others = replace(around_fact, near=[(other, value) for other, value in around_fact.near if other.mid != memory.mid], holder=None)
-        for other in filter(_compared, comparable_memories(memory.record, others)):
+        for other in filter(_compared, await comparable_memories(memory.record, others)):
             first, second = sorted((memory, other), key=lambda either: either.mid)
             near[first.mid, second.mid] = first, second
     known = await runtime[MergeStore].are_judged([pair_by_words(*pair) for pair in near.values()])

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import partial
 
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.fact_wording import DENIALS, says_same
@@ -22,6 +23,7 @@ from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInva
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.threads import aside
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.foundation.text.terms import stems
 from agent_memory.runtime import Runtime
@@ -65,13 +67,13 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     for candidate, around_fact in zip(facts, around, strict=True):
         if around_fact.same_id is not None:
             continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
-        same = _same(candidate.record, around_fact)
+        same = await aside(partial(_same, candidate.record, around_fact), around_fact.characters)
         if same is not None:
             decisions += _evidence(candidate, same)
             continue
         if around_fact.twin is not None:
             apart.add(candidate.record.id)
-        near = comparable_memories(candidate.record, around_fact)
+        near = await comparable_memories(candidate.record, around_fact)
         if not near:
             fresh.append(candidate.record)
             continue
