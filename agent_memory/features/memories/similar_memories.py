@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, read_row, standing
+from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, decode_rows, read_row, standing
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.scope import Scope
@@ -110,7 +110,7 @@ class SimilarMemoryStore:
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
         names = sorted(mids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), READ_FIELDS) for mid in names])
-        memories = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
+        memories = await decode_rows(lambda: {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}, rows)
         return {mid: memory for mid, memory in memories.items() if memory is not None}
 
 

@@ -13,7 +13,15 @@ from redisvl.query.filter import Num
 from ulid import ULID
 
 from agent_memory.features.memories.commit import STATED, ChangeKind, change_base
-from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, decode_memory, owner_name, read_row
+from agent_memory.features.memories.records import (
+    READ_FIELDS,
+    StoredEvidence,
+    StoredMemory,
+    decode_memory,
+    decode_rows,
+    owner_name,
+    read_row,
+)
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
@@ -211,17 +219,18 @@ class MemoryStore(MemoryQueries):
             queue_usage(pipe, self._keys, mids)
 
         *replies, usage = await read(self._client, build)
-        memories: list[StoredMemory | None] = []
+        rows = list(zip(mids, replies[::3], replies[1::3], strict=True))
+
+        def decode() -> list[StoredMemory | None]:
+            read_rows = [read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over) for mid, current, over in rows]
+            return [memory if memory is not None and within(scope, memory.record) else None for memory in read_rows]
+
+        memories = await decode_rows(decode, [*replies[::3], *replies[1::3]])
         others: dict[int, str] = {}
-        for index, mid in enumerate(mids):
-            current, over, alias = replies[3 * index : 3 * index + 3]
-            memory = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
-            if memory is not None and not within(scope, memory.record):
-                memory = None
-            memories.append(memory)
+        for index, (memory, alias) in enumerate(zip(memories, replies[2::3], strict=True)):
             if memory is not None:
                 with_usage(memory.record, usage[index])
-            if memories[-1] is None and alias is not None and follow:
+            elif alias is not None and follow:
                 others[index] = alias.split(b" ", 1)[0].decode()
         if others:
             for index, memory in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
@@ -245,7 +254,7 @@ class MemoryStore(MemoryQueries):
 
         mids = [name.removeprefix(PAST).split(".")[0] for name in names]
         *rows, usage = await read(self._client, build)
-        memories = [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)]
+        memories = await decode_rows(lambda: [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)], rows)
         for memory, used in zip(memories, usage, strict=True):
             if memory is not None:
                 with_usage(memory.record, used)

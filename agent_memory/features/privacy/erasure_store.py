@@ -10,7 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.jobs.erasure_orders import Erasure
-from agent_memory.features.memories.records import decode_memory
+from agent_memory.features.memories.records import decode_memory, decode_rows
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.search.indexes import memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
 
-_PAGE = 500
+_PAGE = 100
 _RECEIPT_SECONDS = 30 * 24 * 3600
 # Writes of work that began before an erasure ended are refused for this long.
 _REMEMBERED_SECONDS = 2 * 3600
@@ -98,7 +98,7 @@ class ErasureStore:
 
     async def _meant(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids])
-        return meant_rows(scope, erasure, mids, rows)
+        return await meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:
         return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
@@ -107,8 +107,12 @@ class ErasureStore:
 OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
-def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+async def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
     """Return the memories or versions that an order covers, by the `OWNER_FIELDS` of their hashes."""
+    return await decode_rows(lambda: _meant_rows(scope, erasure, names, rows), rows)
+
+
+def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
     mine = tag(scope.tenant).encode()
     meant: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):

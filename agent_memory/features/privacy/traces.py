@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec, history_i
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.results import PAST
 
-_COUNT = 500
+_COUNT = 100
 
 
 class TraceStore:
@@ -52,7 +52,7 @@ class TraceStore:
                 if names
                 else []
             )
-            meant = meant_rows(scope, erasure, names, rows)
+            meant = await meant_rows(scope, erasure, names, rows)
             for version in meant:
                 if version.record is None:
                     unreadable(f"h:{version.name}")

@@ -15,7 +15,7 @@ from redis.commands.search.aggregation import AggregateRequest, Desc
 from redisvl.query import CountQuery
 from redisvl.query.filter import Num
 
-from agent_memory.features.memories.records import StoredMemory, decode_memory
+from agent_memory.features.memories.records import StoredMemory, decode_memory, decode_rows
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.permissions import within
@@ -144,11 +144,15 @@ class MemoryScan:
 
         mine = tag(scope.tenant).encode()
         *rows, usage = await read(self._client, build)
-        memories = [
-            StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
-            for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
-            if owner == mine and raw and version
-        ]
+
+        def decode() -> list[StoredMemory]:
+            return [
+                StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
+                for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
+                if owner == mine and raw and version
+            ]
+
+        memories = await decode_rows(decode, rows)
         return [memory for memory in memories if within(scope, memory.record)]
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
