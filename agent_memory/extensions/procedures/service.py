@@ -18,7 +18,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import PipelineReader
 from agent_memory.foundation.text.injection import suspicion
-from agent_memory_client.models import AckResponse
+from agent_memory_client.models import AckResponse, is_blank
 from agent_memory_client.models.features.procedures import (
     CreateProcedureRequest,
     Procedure,
@@ -93,7 +93,7 @@ class ProcedureService:
 
         def edited(content: ProcedureContent) -> ProcedureContent:
             new = content.model_copy(update=updates)
-            if not {"steps", "text"}.isdisjoint(updates) and not new.steps and not (new.text or "").strip():
+            if not {"steps", "text"}.isdisjoint(updates) and not new.steps and is_blank(new.text or ""):
                 raise BadInput("give steps or a text: a procedure must say what to do", field="steps")
             if content.state == "quarantined" and updates.get("state") == "active":
                 administering(scope)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from agent_memory.foundation.text.cleaning.control_characters import plain_text
+
 # Part of the wire contract, letter by letter.
 SUMMARY_HEAD = "## A summary of the conversation so far:\n"
 MEMORIES_HEAD = "## Long term memories related to the user's query\n "
@@ -49,8 +51,8 @@ def part_heading(title: str) -> str:
 
 
 def escape_headings(text: str) -> str:
-    r"""Escape headings in a text: `\## …`, also behind invisible characters."""
-    return _HEADING.sub(lambda match: match[0] + "\\", text)
+    r"""Escape headings in a text: `\## …`, also behind invisible characters. Control characters are removed first."""
+    return _HEADING.sub(lambda match: match[0] + "\\", plain_text(text))
 
 
 def own_words(text: str, role: str = "user") -> str:

@@ -201,6 +201,15 @@ async def test_a_refused_document_leaves_the_context_of_its_container(containers
     assert (await c.call("GET", f"/ns/{c.ada}")).json()["supportingContext"] == "Nobody's garden"
 
 
+@pytest.mark.parametrize("blank", [" \n", "\u200b\u3164"])
+async def test_blank_text_does_not_replace_a_document(containers: Containers, blank: str) -> None:
+    c = containers
+    await c.add(LINES, c.ada)
+    assert (await c.call("PATCH", f"/v3/documents/{c.name}", {"content": blank})).status_code == 400
+    assert (await c.call("POST", "/v3/documents", {"content": blank, "customId": c.name, "containerTag": c.ada})).status_code == 400
+    assert (await c.document(c.ada), await c.memories(c.ada)) == (LINES, [LINES])
+
+
 @pytest.mark.parametrize("bulk", [False, True])
 async def test_document_added_right_after_a_delete_survives(containers: Containers, bulk: bool) -> None:
     c = containers

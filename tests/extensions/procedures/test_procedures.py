@@ -53,8 +53,9 @@ async def test_null_in_a_patch_clears_what_a_procedure_can_lack(server: Server) 
     path = f"/v1/procedures/{made['id']}"
     for name, empty in (("tools", []), ("pitfalls", []), ("steps", [])):
         assert (await server.call("PATCH", path, {name: None, "when_to_use": None, "result": None, "state": None}))[name] == empty
-    refused = await server.call("PATCH", path, {"text": None}, status=422)
-    assert "give steps or a text" in str(refused)
+    for blank in (None, "\u200b\u3164"):
+        refused = await server.call("PATCH", path, {"text": blank}, status=422)
+        assert "give steps or a text" in str(refused)
     changed = await server.call("PATCH", path, {"text": None, "steps": ["Book one."]})
     assert (changed["text"], changed["steps"], changed["when_to_use"], changed["state"]) == (None, ["Book one."], FLIGHT, "active")
 

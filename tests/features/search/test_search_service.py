@@ -113,6 +113,17 @@ async def test_a_distance_bounds_what_is_found(corpus: Rig) -> None:
             await search(corpus, "ferry", search_mode=mode, distance_threshold=0.5)
 
 
+async def test_a_threshold_keeps_distances_beside_a_negated_filter(rig: Rig) -> None:
+    await rig.remember(*(record(text, topics=["out" if at % 3 == 1 else "in"]) for at, text in enumerate(CORPUS)))
+    kept = {"and": [{"not": {"and": [{"topics": {"any": ["out"]}}, {"memory_type": {"eq": "semantic"}}]}}]}
+    near = await search(rig, "ferry", search_mode="semantic", filter=kept, limit=100)
+    within = await search(rig, "ferry", distance_threshold=2.0, filter=kept, limit=100, explain=True)
+    assert [hit.text for hit in within.memories] == [hit.text for hit in near.memories]
+    assert [hit.dist for hit in within.memories] == pytest.approx([hit.dist for hit in near.memories], abs=1e-5)
+    assert within.total == 5
+    assert (await search(rig, "ferry", distance_threshold=2.0, filter=kept, limit=1)).total == 5
+
+
 @pytest.mark.parametrize("wanted", [{"search_mode": "semantic"}, {"search_mode": "keyword"}, {}, {"distance_threshold": 2.0}, {"text": ""}])
 async def test_pages_have_no_doubles_and_no_gaps(rig: Rig, wanted: dict[str, Any]) -> None:
     await rig.remember(*(record(f"plum tree number {number} of {number % 7} trees in garden {number % 13}") for number in range(60)))

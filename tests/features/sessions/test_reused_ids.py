@@ -87,6 +87,25 @@ async def test_a_put_that_corrects_a_message_corrects_its_memory_and_keeps_the_v
     assert DENTIST in str(history)
 
 
+async def test_a_put_that_takes_a_correction_back_gives_the_memory_its_former_text(rig: Rig, http: httpx.AsyncClient) -> None:
+    for text in (DENTIST, PLUMBER, DENTIST, PLUMBER):
+        await put(http, message(text))
+        await put(http, message(text))
+        assert await shown(http) == [("msg-1", text)]
+        assert await remembered(http, rig) == [text]
+
+
+async def test_a_deleted_memory_stays_deleted_when_a_put_brings_its_message_again(rig: Rig, http: httpx.AsyncClient) -> None:
+    both = (message(DENTIST), message(PLUMBER, "msg-2"))
+    await put(http, *both)
+    assert await remembered(http, rig) == [DENTIST, PLUMBER]
+    memories = (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"]
+    await http.delete("/v1/long-term-memory", params={"memory_ids": [each["id"] for each in memories if each["text"] == DENTIST]})
+    await put(http, both[1])
+    await put(http, *both)
+    assert await remembered(http, rig) == [PLUMBER]
+
+
 async def test_a_role_that_no_chat_api_has_is_named_in_notices(http: httpx.AsyncClient) -> None:
     answered = await append(http, {"role": "robot", "content": "I rust"}, {"role": "assistant", "content": "Oil helps"})
     assert ["'robot'" in notice for notice in answered["notices"]] == [True]

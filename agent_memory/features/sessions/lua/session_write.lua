@@ -132,7 +132,9 @@ local entries, journal_entries, tokens_written, added, tokens_to_extract = {}, {
 for i = new_messages_at, #ARGV, 5 do
   local identity, tokens, promoted, text, extra = unpack(ARGV, i, i + 4)
   local seq = redis.call('ZSCORE', ids, identity)
-  local known = seq
+  -- A PUT may correct a message back to words it had before.
+  local latest = seq and put and redis.call('ZSCORE', ids, string.match(identity, '^[^\n]*\n'))
+  local known = seq and (not latest or latest == seq)
   if not known then
     last_seq = last_seq + 1
     seq = last_seq

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
-from redisvl.query import CountQuery, FilterQuery, VectorQuery, VectorRangeQuery
+from redisvl.query import CountQuery, FilterQuery, VectorQuery
 from redisvl.query.query import BaseQuery
 
 from agent_memory.foundation.storage.connection import read
@@ -150,16 +150,18 @@ class MemoryQueries:
         past: bool = False,
     ) -> None:
         """Find all vectors within a cosine distance, nearest first; the total counts them all."""
-        query = VectorRangeQuery(
+        # A range of RediSearch loses distances beside a negation of several conditions, a KNN over the range does not.
+        query = VectorQuery(
             self._blob(vector),
             self._spec.field,
             return_fields=[DISTANCE, *fields],
-            filter_expression=clause,
+            filter_expression=all_of(clause, f"@{self._spec.field}:[VECTOR_RANGE {min(radius, 2.0)} $vector]"),
             dtype=self._spec.numpy_type,
-            distance_threshold=min(radius, 2.0),
-            num_results=min(limit, _MOST_RESULTS),
+            num_results=_MOST_RESULTS,
             return_score=False,
+            hybrid_policy="ADHOC_BF",
         )
+        query.paging(0, min(limit, _MOST_RESULTS))
         queue_search(pipe, self._history if past else self._vectors, query)
 
     def queue_words(

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
-from agent_memory_client.models._types import FreeText
+from agent_memory_client.models._types import FreeText, Text
 
 MAX_PAGE = 100
 _NOT_DONE_HERE = ("filepath", "group")
@@ -51,7 +51,7 @@ class Tagged(Body):
 class Document(Tagged):
     """A document to take in: one text."""
 
-    content: Annotated[FreeText, Field(min_length=1)]
+    content: Text
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
     date: Instant | None = None
@@ -81,7 +81,7 @@ class Conversation(Tagged):
 class DocumentChanges(Tagged):
     """What is to be different about a document."""
 
-    content: Annotated[FreeText, Field(min_length=1)] | None = None
+    content: Text | None = None
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
     supporting_context: Context | None = None
@@ -164,7 +164,7 @@ class ProfileQuestion(Tagged):
 class NewMemory(Body):
     """A memory to store as it is."""
 
-    content: Annotated[FreeText, Field(min_length=1)]
+    content: Text
     metadata: Metadata | None = None
 
 
@@ -197,7 +197,7 @@ class NamedMemory(Tagged):
 class ChangedMemory(NamedMemory):
     """A new version of a memory."""
 
-    new_content: Annotated[FreeText, Field(min_length=1)]
+    new_content: Text
     metadata: Metadata | None = None
     forget_after: Instant | None = None
     temporal_context: TemporalContext | None = None

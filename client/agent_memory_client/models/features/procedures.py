@@ -15,6 +15,7 @@ from agent_memory_client.models._types import (
     Number,
     OptionalIdentifier,
     Text,
+    is_blank,
 )
 
 MAX_STEPS = 64
@@ -59,7 +60,7 @@ class CreateProcedureRequest(ProcedureOwner):
 
     @model_validator(mode="after")
     def _says_what_to_do(self) -> Self:
-        if not self.steps and not (self.text or "").strip():
+        if not self.steps and is_blank(self.text or ""):
             raise ValueError("give steps or a text")
         return self
 
