@@ -23,12 +23,14 @@ def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
     """Return memories as records with ids; None in a dict counts as not given.
 
-    Raises MemoryValidationError, also for an unknown field.
+    Raises MemoryValidationError, also for an unknown field and for what is no memory.
     """
     return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
 
 
-def _with_id(memory: MemoryRecord) -> MemoryRecord:
+def _with_id(memory: Any) -> MemoryRecord:
+    if not isinstance(memory, MemoryRecord):
+        raise MemoryValidationError("memories: give a list of mappings with 'text' or of ClientMemoryRecord")
     return memory if memory.id else memory.model_copy(update={"id": new_id()})
 
 

@@ -134,6 +134,10 @@ async def test_memories_are_given_as_dicts(user: tuple[MemoryClientConfig, str])
         for bad, said in (({"text": ""}, "text"), ({"texts": "x"}, "no field texts"), ({"text": "x", "userid": "ada"}, "no field userid")):
             with pytest.raises(MemoryValidationError, match=said):
                 await client.memories.create([bad])
+        no_lists: list[Any] = ["Ada likes tea", {"text": "Ada likes tea"}, [None], [5]]
+        for no_list in no_lists:
+            with pytest.raises(MemoryValidationError, match="give a list of mappings"):
+                await client.memories.create(no_list)
         with pytest.raises(MemoryValidationError, match="messages"):
             await client.sessions.put("s", {"messages": "none"})
         with pytest.raises(MemoryValidationError, match="situation"):
