@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, fence
@@ -64,6 +64,21 @@ class DecisionAnswer(BaseModel):
 
 class ReconcileAnswer(BaseModel):
     decisions: list[DecisionAnswer] = Field(max_length=1000)
+
+    @field_validator("decisions", mode="before")
+    @classmethod
+    def _each_by_itself(cls, value: object) -> object:
+        """Drop invalid decisions. An answer with none that is valid is refused."""
+        given = cast("list[object]", value) if isinstance(value, list) else []
+        return [decision for decision in given if _is_decision(decision)] or value
+
+
+def _is_decision(value: object) -> bool:
+    try:
+        DecisionAnswer.model_validate(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:

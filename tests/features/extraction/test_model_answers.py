@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import OperationRecord
 from tests.support.lookalike import Lookalike
-from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
 SAID = [f"In year {1900 + number} our shop in Lisbon sold {number} violins to the orchestra of Porto" for number in range(40)]
@@ -47,6 +49,29 @@ async def test_one_bad_fact_of_an_answer_costs_no_other_and_the_operation_says_s
         (notice,) = (await extraction_of(rig, "s")).notices
         assert notice.startswith("3 facts")
         assert "4000 characters" in notice
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        [],
+        [{"n": 1, "action": "ADD", "of": []}],
+        [{"n": 1, "action": "ADD"}, {"n": 2, "action": "KEEP", "of": []}, "none"],
+        [{"n": 1, "action": "ADD"}, {"n": 2, "action": "SUPERSEDE", "of": [99]}, {"n": 2, "action": "NONE", "of": []}],
+    ],
+)
+async def test_facts_without_a_valid_decision_are_added(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, decisions: list[object]
+) -> None:
+    known = "User keeps two brown goats in Porto"
+    new = ["User keeps two brown goats and a dog in Porto", "User sold two brown goats in Porto"]
+    lookalike.scripted.raw["I moved the goats"] = json.dumps({"memories": [{"text": text, "messages": [1]} for text in new]})
+    lookalike.scripted.raw['"near"'] = json.dumps({"decisions": decisions})
+    async with make_rig(chat, **OFF) as rig:
+        await rig.remember(record(known, user_id=None))
+        await rig.append("s", "I moved the goats: I keep two brown goats and a dog in Porto, and sold two brown goats in Porto")
+        await rig.work()
+        assert await facts(rig) == sorted([known, *new])
 
 
 async def test_a_model_too_slow_for_its_prompt_is_asked_about_less_by_every_worker(

@@ -6,6 +6,7 @@ was shown.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from agent_memory.features.extraction.reconcile_prompts import DecisionAnswer, E
 from agent_memory.features.memories.commit import Add, AddEvidence, Decision, Supersede, Update
 from agent_memory.features.memories.records import StoredMemory, combine_trust
 from agent_memory.features.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
-from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
@@ -28,6 +29,8 @@ from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.foundation.text.terms import stems
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+log = logging.getLogger(__name__)
 
 _NOTE_TOKENS = 200
 _LEAST_NOTE_TOKENS = 16
@@ -125,7 +128,7 @@ async def judge_facts(
 ) -> list[DecisionAnswer]:
     """Return a valid decision for each fact, from one call, or several for a small context.
 
-    Raises ModelAnswerInvalid if an answer leaves out a fact or names one that was not shown.
+    A fact that an answer leaves out, or decides about with facts that were not shown, is added.
     """
     decided: list[DecisionAnswer] = []
     most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(asked))), _LEAST_NOTE_TOKENS))
@@ -180,14 +183,14 @@ async def _decisions(
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
     by_number = {decision.n: decision for decision in answer.decisions}
-    if len(by_number) != len(answer.decisions) or by_number.keys() != set(range(1, len(asked) + 1)):
-        raise ModelAnswerInvalid("the model did not decide about each new fact once", reason="partial")
     decided: list[DecisionAnswer] = []
     for number, open_ in enumerate(asked, start=1):
-        decision = by_number[number]
+        add = DecisionAnswer(n=number, action="ADD")
+        decision = by_number.get(number, add)
         of = [numbers[k - 1] for k in decision.of if 1 <= k <= len(numbers)]
         if decision.action != "ADD" and (not of or len(of) < len(decision.of) or not set(of) <= set(open_.near)):
-            raise ModelAnswerInvalid("the model decided about facts that it was not shown", reason="invented")
+            log.warning("the model decided about facts that it was not shown: the new fact is added")
+            decision, of = add, []
         decided.append(decision.model_copy(update={"of": of}))
     return decided
 
