@@ -70,6 +70,7 @@ async def test_the_rest_is_refused_while_the_admitted_are_under_way_and_then_the
     for path in ("/v1/health", "/v1/ready", "/metrics", "/v1/health/"):
         watched = await http.get(path)
         assert watched.status_code == 200, "who watches the server sees it when it is full"
+    assert (await http.get("/v1/working-memory/sse")).status_code == 503, "a session may have the name of a stream"
     metrics = (await http.get("/metrics")).text
     assert f"agent_memory_http_in_flight {_MOST}.0" in metrics
     gate.open.set()
@@ -127,7 +128,6 @@ def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
     assert 130 <= limit.requests <= 140, "what is under way counts, not what might be"
     now = _beats(limit, 0.05, 5.0, 200, now)
     assert limit.requests == 16, "never below what is served in a moment"
-    limit.rest()
     now = _beats(limit, 0.001, 5.0, 3, now)
     assert limit.requests == 16, "what nobody asks for does not grow"
     now = _beats(limit, 0.001, 0.2, 16, now)

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.interfaces.http.middleware.fair_queue import FairQueue
+from agent_memory.interfaces.http.middleware.admission import FairQueue
 
 _STEPS = st.lists(st.tuples(st.sampled_from(["begin", "end", "give up", "overflow", "later"]), st.sampled_from("abc")), max_size=120)
 
@@ -23,13 +23,8 @@ def test_nobody_is_lost_or_overtaken_and_no_share_is_exceeded(steps: list[tuple[
             now += 0.7
         elif what == "begin":
             queue.note_arrival(tenant, now)
-            if queue.may_start(tenant, limit, now):
-                assert working.total() < limit
-                queue.start(tenant)
-                working[tenant] += 1
-            else:
-                queue.append(tenant, number)
-                lines[tenant].append(number)
+            queue.append(tenant, number)
+            lines[tenant].append(number)
         elif what == "end" and working[tenant]:
             queue.end(tenant)
             working[tenant] -= 1
@@ -44,31 +39,34 @@ def test_nobody_is_lost_or_overtaken_and_no_share_is_exceeded(steps: list[tuple[
             assert lines[whose].pop(0) == turn, "in the order in which they came"
             fewest = min((working[each] for each, line in lines.items() if line and each != whose), default=limit)
             assert working[whose] <= fewest, "who has least goes first"
-            queue.start(whose)
             working[whose] += 1
         assert queue.working == working.total() <= limit
         assert queue.waiting == sum(map(len, lines.values()))
         assert all(queue.under_way(each) == working[each] + len(lines[each]) for each in "abc")
 
 
+def starts(queue: FairQueue[str], tenant: str, limit: int, now: float) -> bool:
+    """True if a new request of a tenant starts at once; else it goes away."""
+    queue.append(tenant, "new")
+    started = queue.next(limit, now)
+    if started is None:
+        queue.remove(tenant, "new")
+    return started == (tenant, "new")
+
+
 def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
     queue = FairQueue[str](fair=True)
     for number in range(1000):
         queue.note_arrival("loud", 0.0)
-        if queue.may_start("loud", 16, 0.0):
-            queue.start("loud")
-        else:
-            queue.append("loud", f"loud {number}")
+        queue.append("loud", f"loud {number}")
+        queue.next(16, 0.0)
     queue.note_arrival("quiet", 0.0)
-    assert queue.may_start("quiet", 16, 0.0), "some places are kept free"
-    queue.start("quiet")
+    assert starts(queue, "quiet", 16, 0.0), "some places are kept free"
     for tenant in ("quiet", "other"):
         queue.append(tenant, f"{tenant}'s")
     queue.end("loud")
     assert queue.next(16, 0.0) == ("other", "other's")
-    queue.start("other")
     assert queue.next(16, 0.0) == ("quiet", "quiet's")
-    queue.start("quiet")
     assert queue.next(16, 0.0) is None, "the loud one has more than its share of contested places"
     queue.end("quiet")
     assert queue.next(16, 0.9) is None, "for a second after the others' last request"
@@ -77,37 +75,34 @@ def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
 
 def test_who_competes_has_the_places_that_rivals_are_left() -> None:
     """The fewer, the later the loop is; one in any case, and all but the free ones for whoever is alone."""
-    queue = FairQueue[int](fair=True)
+    queue = FairQueue[str](fair=True)
     for name in ("quiet", "loud"):
         queue.note_arrival(name, 0.0)
     for contested, places in ((100, 8), (3, 3), (0, 1)):
         queue.contested = contested
         began = 0
-        while queue.may_start("loud", 32, 0.0):
-            queue.start("loud")
+        while starts(queue, "loud", 32, 0.0):
             began += 1
         assert began == places
-        assert queue.may_start("quiet", 32, 0.0)
+        assert starts(queue, "quiet", 32, 0.0)
+        queue.end("quiet")
         for _ in range(began):
             queue.end("loud")
     queue.contested = 0
     began = 0
-    while queue.may_start("loud", 32, 2.0):
-        queue.start("loud")
+    while starts(queue, "loud", 32, 2.0):
         began += 1
     assert began == 28
 
 
 def test_where_all_are_one_they_have_all_places_in_the_order_of_their_coming() -> None:
-    queue = FairQueue[int](fair=False)
+    queue = FairQueue[str](fair=False)
     for _ in range(4):
         queue.note_arrival("", 0.0)
-        assert queue.may_start("", 4, 0.0)
-        queue.start("")
-    assert not queue.may_start("", 4, 0.0)
-    queue.append("", 1)
-    queue.append("", 2)
+        assert starts(queue, "", 4, 0.0)
+    assert not starts(queue, "", 4, 0.0)
+    queue.append("", "first")
+    queue.append("", "second")
     assert queue.push_out("") is None
-    assert not queue.is_new("")
     queue.end("")
-    assert queue.next(4, 0.0) == ("", 1)
+    assert queue.next(4, 0.0) == ("", "first")

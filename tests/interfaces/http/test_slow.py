@@ -20,7 +20,7 @@ from agent_memory.foundation.core.settings import ServerSettings, load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.http.middleware import body_deadline
 from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
-from agent_memory.interfaces.http.middleware.body_deadline import BodyDeadlineMiddleware, TimedBody
+from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING, BodyDeadlineMiddleware, TimedBody
 from agent_memory.interfaces.http.protocol import MAX_HEAD_BYTES, Connection
 from tests.support.api import Recorded, serving
 from tests.support.waiting import wait_until
@@ -234,14 +234,15 @@ BEHIND_A_GATE: dict[str, tuple[str, bytes]] = {
 @pytest.mark.parametrize("name", BEHIND_A_GATE)
 async def test_who_has_to_wait_for_us_is_not_late(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     said, body = BEHIND_A_GATE[name]
-    gate, arrived, arrives = asyncio.Event(), asyncio.Event(), AdmissionMiddleware._admit_arriving  # pyright: ignore[reportPrivateUsage]
+    gate, arrived, admits = asyncio.Event(), asyncio.Event(), AdmissionMiddleware.__call__
 
-    async def late(self: AdmissionMiddleware, *arguments: Any) -> None:
-        arrived.set()
-        await gate.wait()
-        await arrives(self, *arguments)
+    async def late(self: AdmissionMiddleware, scope: Any, receive: Any, send: Any) -> None:
+        if BODY_ARRIVING in scope:
+            arrived.set()
+            await gate.wait()
+        await admits(self, scope, receive, send)
 
-    monkeypatch.setattr(AdmissionMiddleware, "_admit_arriving", late)
+    monkeypatch.setattr(AdmissionMiddleware, "__call__", late)
     monkeypatch.setattr(body_deadline, "BYTES_PER_SECOND", 10**9)
     async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
         await line.send(said)

@@ -1,14 +1,17 @@
 """Admit as many requests as the process can serve in time; refuse others before reading them.
 
 The limit follows the event loop's delay: it shrinks while the loop is always late and grows otherwise. Signal: CoDel's
-least delay of an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012); steps as in TCP. Several
-tenants share the places (`fair_queue.py`).
+least delay of an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012); steps as in TCP. Tenants
+share the places: fair queueing (Nagle, RFC 970) with the longest line pushed out (Suter et al., INFOCOM 1998).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter, deque
 from time import monotonic
+from typing import Generic, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,68 +19,116 @@ from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.core.errors import Overloaded
 from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
-from agent_memory.interfaces.http.middleware.fair_queue import FairQueue
 
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share a request uses. Without it: the share of unknown callers."""
 
-# Monitoring works without free places, too.
-_EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
-# A stream is mostly idle; its calls are requests of their own.
-_STREAM = "/sse"
-_RETRY_AFTER_SECONDS = 1
-
+# Monitoring works without free places, too. So do streams of MCP: mostly idle, their calls are requests of their own.
+_EXEMPT = re.compile(r"/v1/health|/v1/ready|/metrics|(/[^/]+)?/sse")
 _BEAT_SECONDS = 0.01
 # A request takes about ten turns of the loop, a refusal about three.
 _LATE_SECONDS = 0.01
-# Delay without a break until the limit shrinks, and until the next step.
-_PATIENCE_SECONDS = 0.2
 _STEP_SECONDS = 0.05
-_DOWN = 0.7
-_UP = 1.1
-_LEAST = 16
-# The least and first limit of a competing tenant; it shrinks after one late beat, since others suffer.
-_LEAST_CONTESTED = 2
-# This many waiting callers are no overload: waiting costs the loop nothing.
-_IN_LINE = 128
-# Share of requests with incoming bodies: slow senders block nobody else.
-_ARRIVING_SHARE = 4
+# Tenants compete this long after alternating requests.
+_RIVALRY_SECONDS = 1.0
+
+Turn = TypeVar("Turn")
 
 
 class AdaptiveLimit:
-    """Limit of requests, up to `most`: shrinks, not below `least`, after `patience` seconds of delay."""
+    """Limit of requests, up to `most`: shrinks, not below `least`, while beats are `late` for `patience` seconds."""
 
-    def __init__(self, most: int, *, least: int = _LEAST, patience: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
         self._most = float(most)
         self._least = float(min(most, least))
         self._patience = patience
         # Start low: a first flood would be in before the loop is late.
         self._now = min(self._most, 8 * self._least)
-        self._late_since: float | None = None
+        self._is_late = False
         self._next = 0.0
 
     @property
     def requests(self) -> int:
         return int(self._now)
 
-    def rest(self) -> None:
-        """Reset the delay when no request is running."""
-        self._late_since = None
-
     def beat(self, late: float, now: float, under_way: int) -> None:
-        """Note a delay of `late` seconds at a monotonic time."""
-        if late <= _LATE_SECONDS:
-            self._late_since = None
-            if now >= self._next and self._now < self._most and under_way >= self._now * 0.9:
-                self._now = min(self._most, self._now * _UP + 1)
-                self._next = now + _STEP_SECONDS
-            return
-        if self._late_since is None:
-            self._late_since = now
+        was_late, self._is_late = self._is_late, late > _LATE_SECONDS
+        if self._is_late and not was_late:
             self._next = max(self._next, now + self._patience)
-        elif now >= self._next:
-            self._now = max(self._least, min(self._now, under_way) * _DOWN)
+        elif now >= self._next and (self._is_late or under_way >= self._now * 0.9):
+            changed = min(self._now, under_way) * 0.7 if self._is_late else self._now * 1.1 + 1
+            self._now = min(max(changed, self._least), self._most)
             self._next = now + _STEP_SECONDS
+
+
+class FairQueue(Generic[Turn]):
+    """Running and waiting requests by tenant, without `fair` one tenant's. A place goes to who runs fewest; equals take turns."""
+
+    def __init__(self, *, fair: bool) -> None:
+        self._fair = fair
+        self._running = Counter[str]()
+        # Non-empty lines; the first tenant waited longest for a turn.
+        self._lines: dict[str, deque[Turn]] = {}
+        self.contested = 1 << 30  # places of a competing tenant
+        self._latest: str | None = None
+        self._rivals_until = float("-inf")
+
+    @property
+    def working(self) -> int:
+        return self._running.total()
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def under_way(self, tenant: str) -> int:
+        return self._running[tenant] + len(self._lines.get(tenant, ()))
+
+    def note_arrival(self, tenant: str, now: float) -> None:
+        if self._latest not in (None, tenant):
+            self._rivals_until = now + _RIVALRY_SECONDS
+        self._latest = tenant
+
+    def end(self, tenant: str) -> None:
+        self._running[tenant] -= 1
+        if not self._running[tenant]:
+            del self._running[tenant]
+
+    def append(self, tenant: str, turn: Turn) -> None:
+        self._lines.setdefault(tenant, deque()).append(turn)
+
+    def remove(self, tenant: str, turn: Turn) -> None:
+        if turn in (line := self._lines.get(tenant, deque())):
+            line.remove(turn)
+            self._delete_if_empty(tenant)
+
+    def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
+        """Start the next request, with `limit` places in all; None if nobody may start."""
+        share = limit
+        if self._fair:
+            # One eighth of all places is kept free for another tenant; a competing one has a quarter at most.
+            share = max(limit - limit // 8 if now >= self._rivals_until else min(limit // 4, self.contested), 1)
+        tenant = min(self._lines, key=self._running.__getitem__, default=None)
+        if tenant is None or self.working >= limit or self._running[tenant] >= share:
+            return None
+        turn = self._lines[tenant].popleft()
+        self._lines[tenant] = self._lines.pop(tenant)  # behind all others
+        self._delete_if_empty(tenant)
+        self._running[tenant] += 1
+        return tenant, turn
+
+    def push_out(self, tenant: str) -> Turn | None:
+        """Remove the last turn of the tenant with most requests, if it has at least two more than this tenant."""
+        most = max(self._lines, key=self.under_way, default=None)
+        if most is None or self.under_way(most) < self.under_way(tenant) + 2:
+            return None
+        turn = self._lines[most].pop()
+        self._delete_if_empty(most)
+        return turn
+
+    def _delete_if_empty(self, tenant: str) -> None:
+        if not self._lines[tenant]:
+            del self._lines[tenant]
 
 
 class AdmissionMiddleware:
@@ -86,111 +137,83 @@ class AdmissionMiddleware:
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
         self._limit = AdaptiveLimit(most)
-        self._contested = AdaptiveLimit(most, least=_LEAST_CONTESTED, patience=0.0)
-        self._room = min(most, _IN_LINE)
+        # Of a competing tenant: shrinks after one late beat, since others suffer.
+        self._contested = AdaptiveLimit(most, least=2, patience=0.0)
+        self._room = min(most, 128)  # so many waiting callers are no overload: waiting costs the loop nothing
         self._queue = FairQueue[asyncio.Future[bool]](fair=fair)
         self._queue.contested = self._contested.requests
         REQUESTS_IN_FLIGHT.set_function(lambda: self._queue.working + self._queue.waiting)
-        self._arriving: dict[str, int] = {}
-        self._next_beat: float | None = None
+        self._arriving: list[str] = []  # the tenant of each incoming body
+        self._is_beating = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (path := scope["path"].rstrip("/")) in _EXEMPT or path.endswith(_STREAM):
+        if scope["type"] != "http" or _EXEMPT.fullmatch(scope["path"].rstrip("/")):
             await self._app(scope, receive, send)
             return
         tenant: str = scope.get(TENANT, "")
-        if BODY_ARRIVING in scope:
-            await self._admit_arriving(tenant, scope, receive, send)
-            return
-        now, queue, limit = monotonic(), self._queue, self._limit.requests
+        arriving = [tenant] if BODY_ARRIVING in scope else []
+        self._arriving += arriving
+        # A quarter of the places for incoming bodies: slow senders block nobody else.
+        too_many = arriving and self._arriving.count(tenant) > max(self._limit.requests // 4, 1)
+        try:
+            if too_many or not await self._enter(tenant):
+                REQUESTS_REFUSED.inc()
+                under_way = f"{self._queue.working + self._queue.waiting} requests are under way, more than are answered in time"
+                await render(Overloaded(f"{under_way} (MAX_CONCURRENT_REQUESTS at most): try again"))(scope, receive, send)
+                return
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._leave(tenant)
+        finally:
+            for each in arriving:
+                self._arriving.remove(each)
+
+    async def _enter(self, tenant: str) -> bool:
+        """Wait for a place; False if the line is full, or if another tenant needed the place in line."""
+        now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
-        if queue.working + queue.waiting >= max(limit, self._room) and not self._make_room(tenant, limit):
-            await self._refuse(scope, receive, send)
-            return
-        if self._next_beat is None and queue.working:
-            # One request alone is no overload.
-            self._schedule_beat()
-        if queue.may_start(tenant, limit, now):
-            queue.start(tenant)
-        elif not await self._wait_for_turn(tenant):
-            await self._refuse(scope, receive, send)
-            return
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            queue.end(tenant)
-            self._start_waiting()
-
-    async def _admit_arriving(self, tenant: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._arriving.get(tenant, 0) >= max(self._limit.requests // _ARRIVING_SHARE, 1):
-            await self._refuse(scope, receive, send)
-            return
-        del scope[BODY_ARRIVING]
-        self._arriving[tenant] = self._arriving.get(tenant, 0) + 1
-        try:
-            await self(scope, receive, send)
-        finally:
-            self._arriving[tenant] -= 1
-            if not self._arriving[tenant]:
-                del self._arriving[tenant]
-
-    def _make_room(self, tenant: str, limit: int) -> bool:
-        """Push out another tenant's request, or admit a tenant without running requests."""
-        turn = self._queue.push_out(tenant)
-        if turn is not None:
-            if not turn.done():  # else it has gone by itself
-                turn.set_result(False)
-            return True
-        total = self._queue.working + self._queue.waiting
-        return self._queue.is_new(tenant) and total < 2 * max(limit, self._room)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        REQUESTS_REFUSED.inc()
-        under_way = self._queue.working + self._queue.waiting
-        message = f"{under_way} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
-        await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
-
-    async def _wait_for_turn(self, tenant: str) -> bool:
-        """Return False if the place in line was needed for another tenant."""
+        room, under_way = max(self._limit.requests, self._room), queue.working + queue.waiting
+        if under_way >= room:
+            if (last := queue.push_out(tenant)) is None and (queue.under_way(tenant) or under_way >= 2 * room):
+                return False
+            if last is not None and not last.done():  # else it has gone by itself
+                last.set_result(False)
+        if not self._is_beating and queue.working:
+            self._beat(now)  # one request alone is no overload
         turn = asyncio.get_running_loop().create_future()
-        self._queue.append(tenant, turn)
+        queue.append(tenant, turn)
+        self._start_waiting()
         try:
             return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                if turn.result():  # it was given its turn in the same moment
-                    self._queue.end(tenant)
-                    self._start_waiting()
-            else:
-                self._queue.remove(tenant, turn)
+            queue.remove(tenant, turn)
+            if not turn.cancelled() and turn.result():  # it was given its turn in the same moment
+                self._leave(tenant)
             raise
 
+    def _leave(self, tenant: str) -> None:
+        self._queue.end(tenant)
+        self._start_waiting()
+
     def _start_waiting(self) -> None:
-        now, limit = monotonic(), self._limit.requests
-        while (first := self._queue.next(limit, now)) is not None:
+        while (first := self._queue.next(self._limit.requests, monotonic())) is not None:
             tenant, turn = first
-            if not turn.done():
+            if turn.done():
+                self._queue.end(tenant)
+            else:
                 turn.set_result(True)
-                self._queue.start(tenant)
 
-    def _schedule_beat(self) -> None:
-        self._next_beat = monotonic() + _BEAT_SECONDS
-        asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beat)
-
-    def _beat(self) -> None:
-        """Runs while requests run; an idle process sleeps."""
-        assert self._next_beat is not None
-        if self._queue.working:
-            now = monotonic()
-            late = now - self._next_beat
-            # A request that waits beside free places has its tenant's share: ask for more places.
-            under_way = self._queue.working + (self._queue.waiting if late <= _LATE_SECONDS else 0)
-            self._limit.beat(late, now, under_way)
-            self._contested.beat(late, now, under_way)
-            self._queue.contested = self._contested.requests
-            self._start_waiting()
-            self._schedule_beat()
-        else:
-            self._limit.rest()
-            self._contested.rest()
-            self._next_beat = None
+    def _beat(self, due: float) -> None:
+        """Note the loop's delay while requests run; an idle process sleeps and is not late."""
+        now, working = monotonic(), self._queue.working
+        late = now - due if working else 0.0
+        # A request that waits beside free places has its tenant's share: ask for more places.
+        under_way = working + (self._queue.waiting if late <= _LATE_SECONDS else 0)
+        for limit in (self._limit, self._contested):
+            limit.beat(late, now, under_way)
+        self._queue.contested = self._contested.requests
+        self._start_waiting()
+        self._is_beating = working > 0
+        if working:
+            asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beat, now + _BEAT_SECONDS)

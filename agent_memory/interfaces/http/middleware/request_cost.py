@@ -10,15 +10,19 @@ BODY_UNIT = 16 * 1024
 """Bytes of a body that cost another request: processing grows with them."""
 
 
+def declared_bytes(scope: Scope) -> int | None:
+    """Return the length of a body by its headers: 0 without one, None if it is unknown."""
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0")
+    if b"transfer-encoding" in headers or not length.isdigit():
+        return None
+    return int(length[:12])  # more digits exceed every limit
+
+
 def cost_of(scope: Scope) -> int | None:
     """Return a request's cost by its declared length; None for a body of unknown length."""
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            # More digits exceed every body limit.
-            return 1 + int(value) // BODY_UNIT if len(value) <= 12 and value.isdigit() else 1
-        if name == b"transfer-encoding":
-            return None
-    return 1
+    length = declared_bytes(scope)
+    return None if length is None else 1 + length // BODY_UNIT
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
