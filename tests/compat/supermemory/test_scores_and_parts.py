@@ -75,6 +75,14 @@ async def test_right_matches_pass_a_threshold_of_the_hosted_product_and_noise_do
         assert (await call(api, "/v4/search", q=question, containerTag=tag, threshold=0.5))["results"] == [], question
 
 
+async def test_the_nearest_hit_comes_first(api: httpx.AsyncClient) -> None:
+    tag, wanted = f"tag-{uuid4().hex[:8]}", "I can't stand coriander."
+    await add_all(api, tag, [{"content": wanted}, {"content": "I had my appendix out in 2011."}])
+    found = await call(api, "/v4/search", q="Which herb should I leave out of the curry?", containerTag=tag, threshold=0)
+    assert found["results"][0]["memory"] == wanted
+    assert found["results"][0]["similarity"] > found["results"][1]["similarity"]
+
+
 def test_a_scale_is_monotonic_and_keeps_its_ends() -> None:
     for scale in (ScoreScale(noise=0.28, match=0.33), ScoreScale(noise=0.72, match=0.8), profile_of("all-MiniLM-L6-v2").scale):
         scores = [scale.score(step / 1000) for step in range(-100, 1101)]

@@ -89,6 +89,8 @@ class MemoryOperations:
         least = request.threshold if request.threshold is not None else request.chunk_threshold
         if least is not None:
             hits = [hit for hit in hits if similarity_of(hit) >= least]
+        # Programs take the first hit as the nearest.
+        hits = sorted(hits, key=similarity_of, reverse=True)
         as_chunks = request.search_mode == "documents"
         both = self._extracts and request.search_mode == "hybrid"
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
