@@ -210,6 +210,14 @@ async def test_forgetting_tells_what_went_and_what_did_not(api: httpx.AsyncClien
     assert (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"] == []
 
 
+async def test_settings_do_not_grow_without_bound(api: httpx.AsyncClient) -> None:
+    sizes = [(await api.patch("/v3/settings", json={f"setting{at}": "x" * 20_000})).status_code for at in range(4)]
+    assert sizes == [200, 200, 200, 413]
+    assert sorted(await call(api, "GET", "/v3/settings")) == ["setting0", "setting1", "setting2"]
+    await call(api, "PATCH", "/v3/settings", {"setting0": None})
+    await call(api, "PATCH", "/v3/settings", {"setting3": "x" * 10_000})
+
+
 async def test_a_context_stays_with_its_container(api: httpx.AsyncClient, tag: str) -> None:
     """What helps to understand a container is kept with it, whichever line brings it, and ends with it."""
     assert (await api.get(f"/ns/{tag}")).status_code == 404

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic_core import to_json
+
 from agent_memory.extensions.items.service import ItemService, owner_of
 from agent_memory.extensions.items.store import ItemOwner
 from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.foundation.api.principals import writing
-from agent_memory.foundation.core.errors import BadInput, Forbidden, NotFound
+from agent_memory.foundation.core.errors import BadInput, Forbidden, NotFound, TooLarge
 from agent_memory.interfaces.compat.supermemory.requests import BulkDelete, DocumentListing
 from agent_memory.interfaces.compat.supermemory.service import KeepContext, SupermemoryService
 from agent_memory_client.models import GetItem, PutItem
 
 _SETTINGS_PATH = ["compat", "supermemory"]
 _SETTINGS_KEY = "settings"
+_SETTINGS_BYTES = 64 * 1024
 
 
 class ContainerService(SupermemoryService):
@@ -51,9 +54,11 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge into the settings, on which nothing here depends. Raises Forbidden."""
+        """Merge into the settings, on which nothing here depends. Raises Forbidden, TooLarge."""
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
+        if len(to_json(value)) > _SETTINGS_BYTES:
+            raise TooLarge(f"all settings together have at most {_SETTINGS_BYTES} bytes", field="body", limit=_SETTINGS_BYTES)
         await self._services[ItemService].write_items(
             scope, owner, [PutItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY, value=value, index=False)]
         )
