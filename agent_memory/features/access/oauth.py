@@ -114,7 +114,7 @@ class JwtGate:
             # The key, not the token's header, decides the algorithm.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
                 raise Unauthenticated("this token is signed with a key that the login provider does not have")
-            return jwt.decode(
+            claims = jwt.decode(
                 credential,
                 key,
                 algorithms=[key.algorithm_name] if key.algorithm_name == algorithm else [],
@@ -123,6 +123,9 @@ class JwtGate:
                 leeway=settings.oauth2_leeway_seconds,
                 options={"require": _REQUIRED, "verify_aud": settings.oauth2_audience is not None},
             )
+            # A lone surrogate is in no name.
+            json.dumps(claims, ensure_ascii=False).encode()
+            return claims
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("this token has expired: log in again") from None
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):

@@ -242,6 +242,13 @@ async def test_claim_of_another_type_is_refused_as_unauthenticated(provider: Pro
             await gate.admit(signed(claims(given=value)))
 
 
+@pytest.mark.parametrize("claim", ["tenant", "user", "namespace", "agent"])
+async def test_claim_with_half_an_emoji_is_refused_as_unauthenticated(provider: Provider, claim: str) -> None:
+    for given in ("ana \ud83d", ["\udc00"]):
+        with pytest.raises(Unauthenticated):
+            await provider.gate(OAUTH2_CLAIMS={claim: "given"}).admit(signed(claims(given=given)))
+
+
 @pytest.mark.parametrize("claim", ["exp", "iat", "nbf", "aud", "sub"])
 async def test_registered_claim_of_another_type_never_fails_otherwise(provider: Provider, claim: str) -> None:
     for value in (True, 5, {}, [], [{}], float("inf"), float("nan"), "x", None):
