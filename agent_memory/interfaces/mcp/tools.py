@@ -230,7 +230,7 @@ async def delete_long_term_memories(services: Services, caller: Caller, argument
 
 @ARCHIVED.tool(takes.ForgetArguments, ForgetMemoryResponse, writes=True, destroys=True, deletes=True, offered="core")
 async def forget_memory(services: Services, caller: Caller, arguments: takes.ForgetArguments) -> BaseModel:
-    """Forgets what the user asks to be forgotten, everywhere: facts, and the sentences that they were made of.
+    """Forgets what the user asks to be forgotten, everywhere: facts, and the messages that they were made of.
 
     Call it with `text` alone first: it only shows what would go. When that is what the user means, call it again with dry_run false. When
     the answer is `ambiguous`, nothing goes: ask the user which of the matches is meant, and give its `ids`. Only for what the user asks

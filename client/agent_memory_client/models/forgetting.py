@@ -42,7 +42,7 @@ class ForgetMatch(BaseModel):
     id: str
     """The memory's or the message's id; of a summary, the session's."""
     text: str
-    """What it says; of a message that keeps other sentences, all of it."""
+    """What it says."""
     why: str
     """Why it is here."""
     clear: bool = True
@@ -50,7 +50,7 @@ class ForgetMatch(BaseModel):
     session_id: str | None = None
     """The session that it is in."""
     left: str | None = None
-    """What is left of a message when only some of its sentences go; null when all of it goes."""
+    """What is left of a summary; null when all of it goes."""
 
 
 class ForgetMemoryResponse(BaseModel):
@@ -63,7 +63,7 @@ class ForgetMemoryResponse(BaseModel):
     dry_run: bool = False
     """Whether this only shows."""
     forgotten: dict[str, int] = Field(default_factory=dict[str, int])
-    """How much went: `facts`, `messages`, `sentences` that were struck out of messages that stay, `session_messages`, `summaries`."""
+    """How much went: `facts`, `messages`, `session_messages`, `summaries`."""
     receipt_id: str | None = None
     """The receipt, by which it is undone; null when nothing went."""
     undo_until: Instant | None = None

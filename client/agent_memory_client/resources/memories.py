@@ -297,7 +297,7 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts named in words (`text`) or by `ids`, the messages behind them, and sentences in sessions.
+        """Forget facts named in words (`text`) or by `ids`, the messages behind them, and those of sessions.
 
         Applies to a user, in `namespace` or (None, whatever the client's default) in all. If several things could be
         meant, nothing is deleted: the answer is `ambiguous` and lists them. Pass `receipt_id` to `undo_forget` until

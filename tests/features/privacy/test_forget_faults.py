@@ -52,6 +52,6 @@ async def test_a_server_that_dies_leaves_all_or_nothing(rig: Rig, monkeypatch: p
         with pytest.raises(Died):
             await forget(rig, "I am allergic to peanuts")
     left = await texts(rig)
-    assert left == (before if dies_at == 1 else ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."])
+    assert left == (before if dies_at == 1 else ["User works at Acme", "We talked about the weather in Rome."])
     await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(text="I am allergic to peanuts", user_id="ana"))
-    assert await texts(rig) == ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."]
+    assert await texts(rig) == ["User works at Acme", "We talked about the weather in Rome."]

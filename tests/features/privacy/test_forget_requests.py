@@ -77,7 +77,7 @@ async def test_what_is_quoted_or_comes_from_elsewhere_deletes_nothing(make_rig: 
 @pytest.mark.parametrize("dies_in", ["proposing", "promoting"])
 async def test_a_worker_that_dies_loses_no_proposal(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
     await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts", "I like tea.")
-    owner, name = (ForgetService, "named") if dies_in == "proposing" else (MemoryStore, "write")
+    owner, name = (ForgetService, "propose_said") if dies_in == "proposing" else (MemoryStore, "write")
     whole, calls = getattr(owner, name), list[int]()
 
     async def dying(self: Any, *args: Any, **more: Any) -> Any:
@@ -132,7 +132,11 @@ async def test_an_approved_request_comes_back_by_its_receipt(rig: Rig) -> None:
     assert (approved.state, await texts(rig)) == ("applied", [])
     assert approved.receipt_id is not None
     assert approved.undo_until is not None
+    assert await rig.contents("s", user_id="ana") == []
     assert (await rig.rt[ForgetService].undo(SCOPE, approved.receipt_id)).restored["memories"] == 1
+    assert len(await rig.contents("s", user_id="ana")) == 2
+    await rig.work()
+    assert await _proposals(rig) == []
     assert await texts(rig) == ["I am allergic to peanuts."]
 
 

@@ -31,7 +31,7 @@ from agent_memory.features.memories.commit import ChangeOrigin, CommitOutcome, D
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.steps import Fence
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.forget.requests import asked_to_forget
+from agent_memory.features.privacy.forget.matching import asked_to_forget
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work

@@ -10,7 +10,8 @@ from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import Fence, MemoryStore
-from agent_memory.features.privacy.forget.requests import ForgetRequests, asked_to_forget
+from agent_memory.features.privacy.forget.matching import asked_to_forget
+from agent_memory.features.privacy.forget.requests import ForgetRequests
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
@@ -12,6 +14,8 @@ from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.foundation.core.errors import ModelUnavailable, TooMany
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.llm.base import TextRole
+from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.results import PAST
@@ -22,8 +26,6 @@ from agent_memory_client.models import MemoryType, MemoryTypeEnum
 # Per index; `ForgetService` asks again until nothing more is found.
 _BY_WORDS = 1000
 _BY_VECTOR = 20
-# A similar memory is listed but never removed for it: docs/memory/forgetting.md has the measurements.
-NEAR = 0.55
 _SECONDS = 2.0
 
 
@@ -36,11 +38,11 @@ class CandidateFinder:
         self._budget = budget
         self._latin_only = latin_only
 
-    async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], set[str]]:
-        """Return memories whose versions share a word or are similar, and the mids of similar ones."""
+    async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
+        """Return memories whose versions share a word or are related, and the cosines of related ones by mid."""
         clause = filters.where(scope, selection)
         terms = query_terms(text)
-        vector = None if self._latin_only and is_in_other_script(text) else await self._vector(scope, text)
+        vector = await self._vector(scope, text)
 
         def build(pipe: Pipe) -> None:
             for past in (False, True):
@@ -50,14 +52,35 @@ class CandidateFinder:
                     self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR, past=past)
 
         replies = [parse_hits(reply) for reply in await read(self._client, build)] if terms or vector is not None else []
-        near = {_mid(hit.mid) for hits in replies if hits.distances for hit in hits.hits if 1.0 - hit.value >= NEAR}
-        named = {_mid(hit.mid): None for hits in replies if not hits.distances for hit in hits.hits}
+        least = self._least(scope)
+        hits = [(_mid(hit.mid), 1.0 - hit.value) for found in replies if found.distances for hit in found.hits]
+        near: dict[str, float] = {}
+        for mid, cosine in hits:
+            if cosine >= least:
+                near[mid] = max(cosine, near.get(mid, 0.0))
+        named = {_mid(hit.mid): None for found in replies if not found.distances for hit in found.hits}
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
+    async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:
+        """Return the cosine of each sentence to a text, 0 where they are unrelated or without a model."""
+        vector = await self._vector(scope, text)
+        rows = None if vector is None else await self._embed(scope, sentences, "document")
+        if vector is None or rows is None:
+            return [0.0] * len(sentences)
+        least = self._least(scope)
+        return [float(cosine) if cosine >= least else 0.0 for cosine in rows @ vector]
+
+    def _least(self, scope: Scope) -> float:
+        return profile_of(self._budget.metered_embedder(scope.tenant).model).least
+
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return None without a model: words alone decide then."""
+        """Return None without a model that knows the text's script: words alone decide then."""
+        rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
+        return None if rows is None else rows[0]
+
+    async def _embed(self, scope: Scope, texts: Sequence[str], role: TextRole) -> NDArray[np.float32] | None:
         try:
-            return (await self._budget.metered_embedder(scope.tenant).embed([text], role="query", timeout=_SECONDS))[0]
+            return await self._budget.metered_embedder(scope.tenant).embed(texts, role=role, timeout=_SECONDS)
         except (ModelUnavailable, TooMany):
             return None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil
 
 from agent_memory.features.privacy.forget.word_lists import FUNCTION_SIGNS, FUNCTION_WORDS
-from agent_memory.foundation.text.terms import STOP_WORDS, stems, words
+from agent_memory.foundation.text.terms import is_blankless, stems, words
 
-IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
@@ -23,11 +23,12 @@ _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
 def _content(text: str) -> tuple[str, ...]:
     kept: list[str] = []
     for word in words(text):
-        if IDEOGRAPH.search(word):
+        if is_blankless(word):
             signs = [sign for sign in word if sign not in FUNCTION_SIGNS]
             # Beside other characters, hiragana are Japanese grammar.
-            kept += [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
-        elif word not in STOP_WORDS and word not in FUNCTION_WORDS:
+            signs = [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
+            kept += map("".join, pairwise(signs)) if len(signs) > 1 else signs
+        elif word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit()):  # "l'adresse"
             kept += (stems(word) or [word]) if word.isascii() else [word]
     return tuple(kept)
 
@@ -45,8 +46,10 @@ def forms(word: str) -> frozenset[str]:
 
 
 def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    words = _content(text)
-    return words, frozenset().union(*map(forms, set(words)))
+    found = _content(text)
+    # A sign alone is a word of many texts: "猫".
+    signs = [sign for word in found if is_blankless(word) for sign in word]
+    return found, frozenset().union(signs, *map(forms, set(found)))
 
 
 _read_sentence = lru_cache(maxsize=_KNOWN_SENTENCES)(_read)
@@ -59,7 +62,7 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """Return the content words of a text in order, as stems; scripts without spaces by character."""
+    """Return the content words of a text in order, as stems; scripts without spaces by pairs of characters."""
     return _reading(text)[0]
 
 
@@ -67,14 +70,12 @@ def content_forms(text: str) -> frozenset[str]:
     return _reading(text)[1]
 
 
-def is_same_word(one: str, other: str) -> bool:
-    """True if two stems are forms of one word: "allerg" and "allergi"."""
-    return one == other or not forms(one).isdisjoint(forms(other))
+def shared(terms: Sequence[str], text: str) -> list[str]:
+    """Return the words that a text has in any form."""
+    have = content_forms(text)
+    return [term for term in terms if not have.isdisjoint(forms(term))]
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
     """Return the share (0..1) of words that a text has in any form; 0 without words."""
-    if not terms:
-        return 0.0
-    have = content_forms(text)
-    return sum(not have.isdisjoint(forms(term)) for term in terms) / len(terms)
+    return len(shared(terms, text)) / len(terms) if terms else 0.0

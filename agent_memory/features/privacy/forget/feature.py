@@ -27,7 +27,6 @@ def open_forget(foundation: Foundation, services: Services) -> None:
         client,
         keys,
         undo_seconds=settings.longterm.forget_undo_seconds,
-        neighbours_ms=round(settings.longterm.neighbours_after_seconds * 1000),
         fsync=foundation.fsync,
     )
     changes = services[ChangeStore]

@@ -11,22 +11,15 @@ from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, chan
 from agent_memory.features.memories.records import StoredMemory, message_memory_id
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import StepGroups
-from agent_memory.features.privacy.forget.matching import Subject, subject_of
+from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget
 from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.text.languages.memory_requests import memory_request
-from agent_memory_client.models import ForgetMemoryRequest, MemoryMessage
+from agent_memory_client.models import MemoryMessage
 
 FORGET = "forget"
 _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
-
-
-def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return what a message asks to forget. Only the user can ask, not assistant, tools or quotes."""
-    request = memory_request(message.content) if message.role == "user" else None
-    return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
 
 class ForgetRequests:
@@ -47,18 +40,21 @@ class ForgetRequests:
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
             if subject is not None and self.proposes:
-                await self._propose(scope, ref, message, subject)
+                await self.propose(scope, ref, message, subject)
             elif subject is not None:
                 await self._forget.forget_said(scope, ref, message.id, subject)
 
-    async def _propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
+    async def propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
         name = message_memory_id(ref, message.id)
-        memories = await self._forget.named(scope, ref, message.id, subject)
+        memories, messages = await self._forget.propose_said(scope, ref, message.id, subject)
         if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
             return
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
-        proposal = {FORGET: {"ids": [memory.record.id for memory in memories], "memories": list(map(_as_proposed, memories))}, "old": []}
+        said = [[where.session_id, where.namespace, where.user_id, name] for where, name in messages]
+        of_memories = {cited for memory in memories for cited in memory.record.extracted_from or ()}
+        ids = [*(memory.record.id for memory in memories), *(name for _, name in messages if name not in of_memories)]
+        proposal = {FORGET: {"ids": ids, "memories": list(map(_as_proposed, memories)), "messages": said}, "old": []}
         mids = [memory.mid for memory in memories]
         steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
         await steps.run_steps(self._scripts)
@@ -66,14 +62,15 @@ class ForgetRequests:
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
         """Carry out a proposal; return the receipt. Raises Conflict if a memory changed since."""
         assert change.proposal is not None
-        ids: list[str] = change.proposal[FORGET]["ids"]
-        proposed = {memory["id"]: memory for memory in change.proposal[FORGET]["memories"]}
+        what = change.proposal[FORGET]
+        proposed = {memory["id"]: memory for memory in what["memories"]}
+        messages = [(SessionRef(session, namespace, user), name) for session, namespace, user, name in what["messages"]]
 
         def is_as_proposed(memories: Sequence[StoredMemory]) -> bool:
             named = {memory.record.id: memory for memory in memories}
-            return all(name in named and _as_proposed(named[name]) == proposed[name] for name in ids)
+            return all(name in named and _as_proposed(named[name]) == proposed[name] for name in proposed)
 
-        answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=ids), only_if=is_as_proposed)
+        answer = await self._forget.forget_proposed(scope, list(proposed), messages, is_as_proposed)
         if not answer.forgotten:
             raise Conflict(f"change {change.id} is stale: a memory of it was changed or deleted since it was proposed; reject it")
         return {"receipt_id": answer.receipt_id, "undo_until": answer.undo_until}

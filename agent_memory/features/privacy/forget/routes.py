@@ -20,10 +20,10 @@ router = operations("long-term memory")
 @deleting
 @computing
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
-    """Forgets what is named, in words or by ids: facts in all versions, the messages they rest on, and the sentence in live sessions.
+    """Forgets what is named, in words or by ids: messages, facts in all versions with their messages, and what the assistant repeats.
 
-    A message goes whole only when nothing else is left in it. All of it goes at once, with a receipt by which it comes back until
-    `undo_until`. When several different things could be meant, nothing goes: the answer is `ambiguous` and lists them, and `ids` say which.
+    All of it goes at once, with a receipt by which it comes back until `undo_until`. When nothing surely is meant, or several different
+    things could be, nothing goes: the answer is `ambiguous` and lists them, and `ids` say which.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))

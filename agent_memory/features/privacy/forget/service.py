@@ -6,23 +6,32 @@ Texts are compared in threads: thousands of sentences take seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from ulid import ULID
 
 from agent_memory.features.memories.changes.store import ChangeStore
-from agent_memory.features.memories.records import StoredMemory, message_memory_id
+from agent_memory.features.memories.records import StoredMemory, message_memory_id, said_by_person, source_of
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.candidates import CandidateFinder, facts_of
-from agent_memory.features.privacy.forget.content_words import content
-from agent_memory.features.privacy.forget.matching import Fit, Subject, fit, says_together, statements, subject_of
-from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, evidence_messages, names_different_things
+from agent_memory.features.privacy.forget.content_words import content, coverage
+from agent_memory.features.privacy.forget.matching import (
+    Subject,
+    asked_to_forget,
+    guesses,
+    name_different_things,
+    repetitions,
+    requested,
+    sentences,
+    states,
+    subject_of,
+    values_of,
+)
+from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, evidence_messages
 from agent_memory.features.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.features.privacy.forget.store import ForgetStore
-from agent_memory.features.privacy.forget.word_lists import OWN_THINGS
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import list_place_of, writing
@@ -32,17 +41,25 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.normalization import is_turn
-from agent_memory_client.models import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse, MemoryRecord
+from agent_memory_client.models import (
+    ForgetMatch,
+    ForgetMemoryRequest,
+    ForgetMemoryResponse,
+    ForgetUndoResponse,
+    MemoryRecord,
+)
 
 _ATTEMPTS = 8
 _MOST_PROPOSALS = 1000
+# Sentences whose vectors are compared, some milliseconds each.
+_MOST_COMPARED = 64
 
 
 @dataclass(slots=True)
 class Whose:
     namespace: str | None
     user_id: str | None
-    session_id: str | None
+    session_id: str | None = None
 
     @property
     def selection(self) -> Selection:
@@ -51,22 +68,32 @@ class Whose:
 
 @dataclass(slots=True)
 class Meant:
-    """The matching memories, and `possible` matches to show."""
+    """What a request means: facts and messages that go, the sentences that state it, and what it could mean (`possible`)."""
 
     whose: Whose
-    subjects: list[Subject] = field(default_factory=list[Subject])
+    subject: Subject | None = None
     facts: list[Chosen] = field(default_factory=list[Chosen])
-    turns: list[LineageMemory] = field(default_factory=list[LineageMemory])
+    turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
+    messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
+    stated: list[str] = field(default_factory=list[str])
+    values: list[str] = field(default_factory=list[str])
+    """Words of these sentences that the user says nowhere else."""
     sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
-    whole: list[Cited] = field(default_factory=list[Cited])
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
+    requests: list[Cited] = field(default_factory=list[Cited])
+    """Messages that ask to forget it: they go with it, and mean nothing alone."""
     ambiguous: bool = False
 
     @property
-    def current(self) -> list[StoredMemory]:
-        """The current versions of matching memories."""
-        memories = [*(chosen.memory for chosen in self.facts), *self.turns]
-        return [memory.now for memory in memories if memory.now is not None]
+    def found(self) -> bool:
+        return bool(self.facts or self.turns or self.messages)
+
+    def add_turn(self, memory: LineageMemory, why: str) -> None:
+        self.turns[memory.mid] = memory
+        self.messages |= dict.fromkeys(evidence_messages(memory), why)
+
+
+Mean = Callable[[], Awaitable[Meant]]
 
 
 class ForgetService:
@@ -92,79 +119,50 @@ class ForgetService:
         self._purgers = purgers
         self._followers = followers
 
-    async def forget(
-        self, scope: Scope, request: ForgetMemoryRequest, *, only_if: Callable[[Sequence[StoredMemory]], bool] | None = None
-    ) -> ForgetMemoryResponse:
+    async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
         """Forget what a request means, or show it (`dry_run`); remove nothing if it is ambiguous.
 
-        With `only_if`, remove nothing unless it is true of the matching memories.
         Raises BadInput and Forbidden without a clear owner, and Conflict if the memories keep changing.
         """
         writing(scope)
         whose = _whose(scope, request)
-        for _ in range(_ATTEMPTS):
-            meant = await (self._by_ids if request.ids is not None else self._by_text)(scope, request, whose)
-            if only_if is not None and not only_if(meant.current):
-                return ForgetMemoryResponse(matches=[])
-            planner = await self._planner(scope, meant)
-            plan = await asyncio.to_thread(planner.make, self._counter.count)
-            ambiguous = meant.ambiguous or (plan.empty and bool(meant.possible))
-            matches = [*plan.matches, *meant.possible]
-            if meant.ambiguous:
-                matches = [match.model_copy(update={"clear": False}) for match in matches]
-            if request.dry_run or ambiguous or plan.empty:
-                return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=request.dry_run)
-            name = str(ULID())
-            await self._purge(scope, plan)
-            proposals = await self._proposals(scope, meant)
-            owner = (whose.namespace, whose.user_id)
-            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, proposals)
-            if until is False:
-                continue  # Somebody changed something of it meanwhile: it is looked at anew.
-            await self._settle(scope, plan)
-            moment = None if until is None or until is True else until
-            return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
-        raise Conflict("what is to be forgotten is being changed all the time: try again")
+
+        async def mean() -> Meant:
+            return await (self._by_text(scope, request, whose) if request.ids is None else self._by_ids(scope, request.ids, whose))
+
+        return await self._carry_out(scope, mean, dry_run=request.dry_run)
+
+    async def forget_proposed(
+        self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
+    ) -> ForgetMemoryResponse:
+        """Forget memories by id and messages of sessions; nothing unless `only_if` is true of the memories. Raises as `forget`."""
+        writing(scope)
+
+        async def mean() -> Meant:
+            meant = await self._by_ids(scope, ids, _whose(scope, ForgetMemoryRequest(ids=["-"])))
+            memories = [*(chosen.memory for chosen in meant.facts), *meant.turns.values()]
+            if not only_if([memory.now for memory in memories if memory.now is not None]):
+                return Meant(meant.whose)
+            meant.messages |= dict.fromkeys(messages, "named by its id")
+            return meant
+
+        return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Forget what a user asked for in a session, with the request itself, in one step.
+        """Forget what a user asked for in a session, with the request itself; None if nothing surely is meant."""
+        answer = await self._carry_out(scope, lambda: self._said(scope, ref, message_id, subject))
+        return answer if answer.forgotten else None
 
-        None if nothing matches or it is ambiguous.
-        """
-        for _ in range(_ATTEMPTS):
-            meant = await self._said(scope, ref, message_id, subject)
-            if meant is None:
-                return None
-            meant.whole.append((ref, message_id))
-            planner = await self._planner(scope, meant)
-            plan = await asyncio.to_thread(planner.make, self._counter.count)
-            if not (plan.gone or plan.dropped or plan.rewritten) and plan.counts["session_messages"] <= 1:
-                return None
-            name, owner = str(ULID()), (ref.namespace, ref.user_id)
-            await self._purge(scope, plan)
-            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, meant))
-            if until is not False:
-                await self._settle(scope, plan)
-                return ForgetMemoryResponse(matches=plan.matches, forgotten=dict(plan.counts), receipt_id=name)
-        raise Conflict("what is to be forgotten is being changed all the time")
-
-    async def named(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> list[StoredMemory]:
-        """Return the memories a request in a session means; none if ambiguous."""
-        meant = await self._said(scope, ref, message_id, subject)
-        return [] if meant is None else meant.current
-
-    async def _said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> Meant | None:
-        if ref.user_id is None:
-            return None
-        whose = Whose(ref.namespace, ref.user_id, None)
-        sessions = await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
-        if subject.deictic:
-            last = await asyncio.to_thread(_said_before, sessions, ref, message_id)
-            if last is None:
-                return None
-            subject = last
-        meant = await self._mean(scope, whose, subject, sessions)
-        return None if meant.ambiguous else meant
+    async def propose_said(
+        self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
+    ) -> tuple[list[StoredMemory], list[Cited]]:
+        """Return the memories and messages that would go for a request in a session: what surely is meant, else what most likely is."""
+        meant = await self._said(scope, ref, message_id, subject, guess=True)
+        if not meant.found or meant.ambiguous:
+            return [], []
+        planner = await self._planner(scope, meant)
+        plan = await asyncio.to_thread(planner.make, self._counter.count)
+        return [memory.now for memory in plan.gone.values() if memory.now is not None], list(meant.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
         """Restore what was forgotten, unless something newer replaced it. Raises NotFound after the undo time."""
@@ -176,59 +174,115 @@ class ForgetService:
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
+    async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
+        for _ in range(_ATTEMPTS):
+            meant = await mean()
+            planner = await self._planner(scope, meant)
+            plan = await asyncio.to_thread(planner.make, self._counter.count)
+            ambiguous = meant.ambiguous or (plan.empty and bool(meant.possible))
+            matches = [*plan.matches, *meant.possible]
+            if meant.ambiguous:
+                matches = [match.model_copy(update={"clear": False}) for match in matches]
+            if dry_run or ambiguous or plan.empty:
+                return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
+            name, owner = str(ULID()), (meant.whose.namespace, meant.whose.user_id)
+            await self._purge(scope, plan)
+            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, meant, planner))
+            if until is False:
+                continue  # Somebody changed something of it meanwhile: it is looked at anew.
+            await self._settle(scope, plan)
+            moment = None if until is None or until is True else until
+            return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
+        raise Conflict("what is to be forgotten is being changed all the time: try again")
+
     async def _purge(self, scope: Scope, plan: Plan) -> None:
         for purger in self._purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
 
     async def _settle(self, scope: Scope, plan: Plan) -> None:
         await self._purge(scope, plan)
-        changed = (*(chosen.memory for chosen in plan.dropped), *(memory for memory, _ in plan.rewritten))
-        await self._followers.follow(list(dict.fromkeys([*plan.gone, *(memory.mid for memory in changed)])))
+        await self._followers.follow(list(dict.fromkeys([*plan.gone, *(chosen.memory.mid for chosen in plan.dropped)])))
 
     async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Meant:
         assert request.text is not None
         assert whose.user_id is not None
-        asked = memory_request(request.text)
-        forgets = asked is not None and asked.kind == "forget"
-        subject = subject_of(asked.subject, about=asked.about) if asked is not None and forgets else subject_of(request.text)
+        subject = requested(request.text)
         sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
-            subject = await asyncio.to_thread(_said_last, sessions, whose.session_id)
+            said = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
+            last = await asyncio.to_thread(_last_statement, said)
+            if last is None:
+                raise BadInput("it does not say what is meant: name it, or send the session_id in which it was said last", field="text")
+            subject = last
         return await self._mean(scope, whose, subject, sessions)
 
-    async def _mean(self, scope: Scope, whose: Whose, subject: Subject, sessions: list[SessionCopy]) -> Meant:
-        meant = Meant(whose, [subject], sessions=sessions)
-        memories, near = await self._finder.find(scope, whose.selection, subject.text)
-        for memory in memories:
-            await asyncio.to_thread(self._judge, meant, subject, memory, memory.mid in near)
-        if _is_bare_name(subject):
-            said = [version.record.text for memory in memories for version in memory.versions[-1:]]
-            said += [entry.stored.message.content for copy in sessions for entry in copy.entries]
-            sentences = (text for each in said for text in statements(each))
-            meant.ambiguous = await asyncio.to_thread(names_different_things, sentences, subject)
+    async def _said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject, *, guess: bool = False) -> Meant:
+        whose = Whose(ref.namespace, ref.user_id)
+        sessions = [] if ref.user_id is None else await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
+        said: Subject | None = subject
+        if subject.deictic:
+            said = await asyncio.to_thread(_last_statement, [copy for copy in sessions if copy.ref == ref], message_id)
+        if said is None or ref.user_id is None:
+            return Meant(whose)
+        meant = await self._mean(scope, whose, said, sessions, request=(ref, message_id), guess=guess)
+        meant.possible.clear()
         return meant
 
-    def _judge(self, meant: Meant, subject: Subject, memory: LineageMemory, near: bool) -> None:
-        fits = [_fit(subject, version.record, meant.whose.user_id) for version in memory.versions]
-        newest = memory.versions[-1].record
-        best = max(fits)
-        if best >= Fit.MEANT:
-            if is_turn(newest):
-                meant.turns.append(memory)
-                return
-            former = [version for version, each in zip(memory.versions, fits, strict=True) if each >= Fit.MEANT]
-            whole = fits[-1] >= Fit.MEANT or (memory.now is None and len(former) == len(memory.versions))
-            why = "it says the same" if best is Fit.SAME else "it says this"
-            meant.facts.append(Chosen(memory, why if whole else "a former version of it says this", () if whole else _past(memory, former)))
-        elif memory.now is not None and (best is Fit.POSSIBLE or near):
-            kind = "message" if is_turn(newest) else "fact"
-            why = "it has words of it" if best is Fit.POSSIBLE else "it is near in meaning"
-            meant.possible.append(
-                ForgetMatch(kind=kind, id=newest.id, text=newest.text, why=why, clear=False, session_id=newest.session_id)
-            )
+    async def _mean(
+        self,
+        scope: Scope,
+        whose: Whose,
+        subject: Subject,
+        sessions: list[SessionCopy],
+        *,
+        request: Cited | None = None,
+        guess: bool = False,
+    ) -> Meant:
+        """Return what a subject means: all that states it, or with `guess` the most likely, with its repetitions."""
+        memories, near = await self._finder.find(scope, whose.selection, subject.text)
+        meant = Meant(whose, subject, sessions=sessions, requests=[] if request is None else [request])
+        memories = [memory for memory in memories if request is None or request not in evidence_messages(memory)]
+        await asyncio.to_thread(_take_stated, meant, memories)
+        if not meant.found:
+            await self._take_likely(scope, meant, memories, near, guess=guess)
+        if meant.found and not meant.ambiguous:
+            meant.messages |= dict.fromkeys(meant.requests, "it asks to forget this")
+            more, _ = await self._finder.find(scope, whose.selection, " ".join(meant.stated))
+            await asyncio.to_thread(_take_repeated, meant, more)
+        return meant
 
-    async def _by_ids(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Meant:
-        ids = list(dict.fromkeys(request.ids or ()))
+    async def _take_likely(
+        self, scope: Scope, meant: Meant, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
+    ) -> None:
+        """Take (`guess`) the most likely memory or message, or list the likely ones: by their words, and their nearness in meaning."""
+        assert meant.subject is not None
+        candidates = await asyncio.to_thread(_candidates, meant, memories)
+        parts = await asyncio.to_thread(guesses, meant.subject, [match.text for _, match in candidates])
+        of_memory = [0.0 if isinstance(what, tuple) else near.get(what.mid, 0.0) for what, _ in candidates]
+        parts = sorted(parts, key=lambda part: -(part[0] + of_memory[part[1]]))[:_MOST_COMPARED]
+        cosines = await self._finder.cosines(scope, meant.subject.text, [part for _, _, part in parts])
+        likeness = [(share + cosine, share, at, part) for (share, at, part), cosine in zip(parts, cosines, strict=True)]
+        likely = [one for one in likeness if one[0] > 0]
+        best = max((each[0] for each in likely), default=0.0)
+        listed: dict[int, str] = {}
+        for _, share, at, part in sorted((one for one in likely if one[0] * 2 >= best), key=lambda one: -one[0])[: 1 if guess else None]:
+            what, _ = candidates[at]
+            why = "it has words of it" if share else "it is near in meaning"
+            listed.setdefault(at, why)
+            if not guess:
+                continue
+            meant.stated.append(part)
+            if isinstance(what, tuple):
+                meant.messages[what] = why
+            elif is_turn(what.versions[-1].record):
+                meant.add_turn(what, why)
+            else:
+                meant.facts.append(Chosen(what, why))
+        if not guess:
+            meant.possible += [candidates[at][1].model_copy(update={"why": why}) for at, why in listed.items()]
+
+    async def _by_ids(self, scope: Scope, named: Sequence[str], whose: Whose) -> Meant:
+        ids = list(dict.fromkeys(named))
         memories = await self._resolve(scope, [self._lineage.mid(scope, memory_id) for memory_id in ids])
         memories = [memory for memory in memories if _is_of(whose, memory.versions[-1].record)]
         users = {memory.versions[-1].record.user_id for memory in memories}
@@ -236,21 +290,18 @@ class ForgetService:
             raise BadInput("these memories belong to several users: say which one is meant", field="user_id")
         whose.user_id = whose.user_id or next(iter(users), None)
         meant = Meant(whose)
-        named = {version.record.id for memory in memories for version in memory.versions}
         if whose.user_id is not None:
             meant.sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         for memory in memories:
             if is_turn(memory.versions[-1].record):
-                meant.turns.append(memory)
-                meant.whole += evidence_messages(memory)
+                meant.add_turn(memory, "named by its id")
             else:
                 meant.facts.append(Chosen(memory, "named by its id"))
-        meant.whole += [
-            (copy.ref, entry.stored.message.id)
-            for copy in meant.sessions
-            for entry in copy.entries
-            if entry.stored.message.id in ids and entry.stored.message.id not in named
-        ]
+        of_memories = {version.record.id for memory in memories for version in memory.versions}
+        held = [(copy.ref, entry.stored.message.id) for copy in meant.sessions for entry in copy.entries]
+        meant.messages |= dict.fromkeys(
+            [(ref, message) for ref, message in held if message in ids and message not in of_memories], "named by its id"
+        )
         return meant
 
     async def _resolve(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
@@ -260,45 +311,127 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, meant: Meant) -> Planner:
-        cited = [*meant.whole, *(one for chosen in meant.facts for one in evidence_messages(chosen.memory))]
-        cited += [one for memory in meant.turns for one in evidence_messages(memory)]
-        for copy in meant.sessions:
-            cited += await asyncio.to_thread(_messages_that_say, copy, meant.subjects, meant.whose.user_id)
-        cited = [one for one in dict.fromkeys(cited) if scope.reaches(one[0].namespace, one[0].user_id)]
-        mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in cited]
-        have = {memory.mid for memory in meant.turns} | {chosen.memory.mid for chosen in meant.facts}
-        turns = [
-            memory for memory in await self._lineage.read(scope, mids) if memory.mid not in have and is_turn(memory.versions[-1].record)
-        ]
-        others = await self._others(scope, meant.whose, have) if cited else []
-        sessions = await self._with_cited(scope, meant.sessions, {ref for ref, _ in cited})
-        read = Read(meant.facts, [*meant.turns, *turns], others, sessions)
-        return Planner(meant.subjects, read, meant.whose.user_id, whole=meant.whole)
+        """Read all that holds something of what is meant: messages that its facts rest on, and facts that rest on its messages."""
+        for chosen in meant.facts:
+            kept = evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
+            cited = [one for one in evidence_messages(chosen.memory, chosen.versions) if one not in kept]
+            meant.messages = dict.fromkeys(cited, "a fact that goes rests on it") | meant.messages
+        meant.messages = {one: why for one, why in meant.messages.items() if scope.reaches(one[0].namespace, one[0].user_id)}
+        mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in meant.messages]
+        facts = {chosen.memory.mid for chosen in meant.facts}
+        turns = await self._lineage.read(scope, [mid for mid in mids if mid not in meant.turns and mid not in facts])
+        meant.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
+        others: list[LineageMemory] = []
+        if meant.messages:
+            # Citing facts can only be found by reading them.
+            pages = [page async for page in self._lineage.pages(scope, facts_of(meant.whose.namespace, meant.whose.user_id))]
+            others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
+        known = {copy.ref for copy in meant.sessions}
+        missing = [self._sessions.sid(scope, ref) for ref in {ref for ref, _ in meant.messages} if ref not in known]
+        sessions = [*meant.sessions, *await self._reader.read(scope, missing)]
+        turned = list(meant.turns.values())
+        return Planner(Read(meant.subject, meant.whose.user_id, meant.values, meant.facts, meant.messages, turned, others, sessions))
 
-    async def _others(self, scope: Scope, whose: Whose, but: set[str]) -> list[LineageMemory]:
-        """Return all other facts of the user: citing facts can only be found by reading them."""
-        others: dict[str, LineageMemory] = {}
-        async for page in self._lineage.pages(scope, facts_of(whose.namespace, whose.user_id)):
-            others |= {memory.mid: memory for memory in page if memory.mid not in but}
-        return list(others.values())
-
-    async def _with_cited(self, scope: Scope, sessions: list[SessionCopy], refs: set[SessionRef]) -> list[SessionCopy]:
-        known = {copy.ref for copy in sessions}
-        missing = [self._sessions.sid(scope, ref) for ref in refs if ref not in known]
-        return [*sessions, *await self._reader.read(scope, missing)]
-
-    async def _proposals(self, scope: Scope, meant: Meant) -> list[str]:
+    async def _proposals(self, scope: Scope, meant: Meant, planner: Planner) -> list[str]:
+        """Return proposed changes whose text states what goes."""
         if meant.whose.user_id is None:
             return []
         wanted = {"st": "proposed", "u": meant.whose.user_id}
         if meant.whose.namespace is not None:
             wanted["ns"] = meant.whose.namespace
         _, names = await self._changes.find_changes(scope, wanted, 0, _MOST_PROPOSALS)
-        says = [*meant.subjects, *(subject_of(chosen.memory.versions[-1].record.text, statement=True) for chosen in meant.facts)]
-        changes = [change for change in await self._changes.load_changes(scope, names) if change is not None]
-        proposals = [(change.id, change.proposal) for change in changes if change.proposal is not None]
+        proposals = [
+            (change.id, change.proposal) for change in await self._changes.load_changes(scope, names) if change and change.proposal
+        ]
         texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
-        return await asyncio.to_thread(lambda: [each for each, text in texts if _says(says, text, meant.whose.user_id)])
+        return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
+
+
+def _take_stated(meant: Meant, memories: Sequence[LineageMemory]) -> None:
+    """Take facts, of their versions those that state the subject, and messages that do."""
+    subject, owner = meant.subject, meant.whose.user_id
+    assert subject is not None
+
+    def stating(text: str, slot: str | None = None) -> list[str]:
+        return (
+            [part for part in sentences(text) if states(subject, part, slot=slot, owner=owner)]
+            if coverage(subject.terms, text) == 1 or slot
+            else []
+        )
+
+    for copy in meant.sessions:
+        for message in (entry.stored.message for entry in copy.entries):
+            if not (found := stating(message.content)) or (copy.ref, message.id) in meant.requests:
+                continue
+            if message.role == "user" and asked_to_forget(message) is not None:
+                meant.requests.append((copy.ref, message.id))
+                continue
+            meant.messages[copy.ref, message.id] = "it says this"
+            meant.stated += found
+    for memory in memories:
+        found = [(version, stating(version.record.text, version.record.slot)) for version in memory.versions]
+        if not any(parts for _, parts in found):
+            continue
+        meant.stated += [part for _, parts in found for part in parts]
+        if is_turn(memory.versions[-1].record):
+            meant.add_turn(memory, "it says this")
+            continue
+        former = [version for version, parts in found if parts and version is not memory.now]
+        whole = bool(found[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
+        meant.facts.append(Chosen(memory, "it says this" if whole else "a former version of it says this", () if whole else former))
+    meant.ambiguous = subject.is_name and name_different_things(subject, meant.stated)
+
+
+def _candidates(meant: Meant, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
+    """Return what could be meant: facts, and what the user said."""
+    candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
+    known: set[Cited] = set()
+    for memory in memories:
+        record = memory.versions[-1].record
+        if memory.now is not None and (not is_turn(record) or said_by_person(record)):
+            kind = "message" if is_turn(record) else "fact"
+            match = ForgetMatch(kind=kind, id=record.id, text=record.text, why="", clear=False, session_id=record.session_id)
+            candidates.append((memory, match))
+            known |= set(evidence_messages(memory)) if is_turn(record) else set()
+    for copy in meant.sessions:
+        for message in (entry.stored.message for entry in copy.entries):
+            one, name = (copy.ref, message.id), copy.ref.session_id
+            if message.role == "user" and one not in known and one not in meant.requests and asked_to_forget(message) is None:
+                match = ForgetMatch(kind="session_message", id=message.id, text=message.content, why="", clear=False, session_id=name)
+                candidates.append((one, match))
+    return candidates
+
+
+def _take_repeated(meant: Meant, memories: Sequence[LineageMemory]) -> None:
+    """Take what the assistant repeated of it in the same sessions, here or in long-term memory."""
+    said: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in meant.messages}
+    turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | meant.turns
+    for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
+        for one in evidence_messages(memory):
+            said.get(one[0], {})[one] = (source_of(record), record.text)
+    for copy in meant.sessions:
+        if copy.ref in said:
+            messages = [entry.stored.message for entry in copy.entries]
+            said[copy.ref] |= {(copy.ref, message.id): (message.role, message.content) for message in messages}
+    for each in said.values():
+        lines = [(one, *line) for one, line in each.items() if one not in meant.requests]
+        meant.messages |= {
+            lines[at][0]: "it repeats this" for at in repetitions([(role, text, one in meant.messages) for one, role, text in lines])
+        }
+    texts = [text for each in said.values() for one, (role, text) in each.items() if role == "user" and one not in meant.requests]
+    others = [part for text in texts for part in sentences(text) if part not in meant.stated]
+    meant.values = values_of(meant.stated, others)
+
+
+def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
+    """Resolve "that": the user's last statement in sessions, before a message."""
+    last: str | None = None
+    for message in (entry.stored.message for copy in sessions for entry in copy.entries):
+        if message.id == before:
+            break
+        if message.role == "user" and memory_request(message.content) is None:
+            last = next((part for part in reversed(sentences(message.content)) if content(part)), last)
+    return None if last is None else subject_of(last)
 
 
 def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
@@ -316,59 +449,3 @@ def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
 
 def _is_of(whose: Whose, record: MemoryRecord) -> bool:
     return whose.user_id in (None, record.user_id) and whose.namespace in (None, record.namespace)
-
-
-def _says(subjects: Collection[Subject], text: str, owner: str | None) -> bool:
-    return any(fit(subject, text, owner=owner) >= Fit.MEANT for subject in subjects)
-
-
-def _messages_that_say(copy: SessionCopy, subjects: Collection[Subject], owner: str | None) -> list[Cited]:
-    messages = [entry.stored.message for entry in copy.entries]
-    return [(copy.ref, message.id) for message in messages if any(_says(subjects, text, owner) for text in statements(message.content))]
-
-
-def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:
-    """Return the best match of a memory's sentences, alone or in pairs."""
-    parts = statements(record.text)
-    single = max((fit(subject, part, slot=record.slot, owner=owner) for part in parts), default=Fit.NO)
-    if single >= Fit.MEANT or len(parts) < 2:
-        return single
-    pairs = [f"{one} {other}" for one, other in pairwise(parts) if says_together(subject, one, other)]
-    return max(single, min(max((fit(subject, pair, owner=owner) for pair in pairs), default=Fit.NO), Fit.MEANT))
-
-
-def _said_before(sessions: Sequence[SessionCopy], ref: SessionRef, message_id: str) -> Subject | None:
-    """Resolve "that" in a request: the user's last statement before it."""
-    last: Subject | None = None
-    for entry in next((copy.entries for copy in sessions if copy.ref == ref), ()):
-        message = entry.stored.message
-        if message.id == message_id:
-            return last
-        parts = [part for part in statements(message.content) if content(part)]
-        if message.role == "user" and parts and memory_request(message.content) is None:
-            last = subject_of(parts[-1], statement=True)
-    return None
-
-
-def _is_bare_name(subject: Subject) -> bool:
-    """True if a subject is only a name ("Anna"), not a thing of the user's ("my address")."""
-    return not subject.statement and not subject.about and OWN_THINGS.isdisjoint(subject.text.casefold().split())
-
-
-def _past(memory: LineageMemory, versions: Sequence[StoredMemory]) -> list[StoredMemory]:
-    return [version for version in versions if version is not memory.now]
-
-
-def _said_last(sessions: Sequence[SessionCopy], session_id: str | None) -> Subject:
-    """Resolve "that": the user's last statement in a session. Raises BadInput without one."""
-    said = [
-        entry.stored.message.content
-        for copy in sessions
-        if session_id is not None and copy.ref.session_id == session_id
-        for entry in copy.entries
-        if entry.stored.message.role == "user" and memory_request(entry.stored.message.content) is None
-    ]
-    parts = [part for text in said for part in statements(text) if content(part)]
-    if not parts:
-        raise BadInput("it does not say what is meant: name it, or send the session_id in which it was said last", field="text")
-    return subject_of(parts[-1], statement=True)

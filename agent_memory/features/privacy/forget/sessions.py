@@ -31,15 +31,14 @@ class Entry:
     def number(self) -> str:
         return str(self.stored.seq)
 
-    def with_text(self, text: str | None, tokens: int, *, waits: bool = True) -> str:
-        """Return the entry with another text (None: none); in a journal it `waits` for promotion only if it did."""
+    def emptied(self) -> str:
+        """Return the entry without its text, which is not to be promoted."""
         body = json.loads(self.raw.split(b" ", 2)[2])
-        body["c"] = text or ""
+        body["c"] = ""
         if isinstance(body.get("x"), dict):
             # Content parts repeat the text.
             body["x"].pop("p", None)
-        mark = "" if waits and self.stored.promote else "-"
-        return f"{mark}{self.stored.seq} {tokens} {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}"
+        return f"-{self.stored.seq} 0 {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import decode_memory, encode_memory, source_of, trust_of
-from agent_memory.features.memories.steps import PutOptions, StepGroups, order_of
+from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.store import evidence_positions
 from agent_memory.features.privacy.forget.plan import Plan
 from agent_memory.features.privacy.lineage import LineageMemory
@@ -41,12 +41,11 @@ class Receipt:
 
 
 class ForgetStore:
-    def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, neighbours_ms: int, fsync: bool = False) -> None:
+    def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, fsync: bool = False) -> None:
         """`undo_seconds`: how long a copy is kept for an undo; 0: none."""
         self._client = client
         self._keys = keys
         self._undo_seconds = undo_seconds
-        self._neighbours_ms = neighbours_ms
         self._take = Script(client, "privacy/forget_take", fsync=fsync)
         self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
         self._drop_receipt = Script(client, "privacy/forget_drop", fsync=fsync)
@@ -58,11 +57,9 @@ class ForgetStore:
 
         `owner` is namespace and user of the receipt `name`; `clean` cleans evidence, `proposals` are changes to delete.
         """
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         positions = await self._positions(scope, plan)
         body = {
             "gone": self._gone(scope, plan, positions),
-            "rewritten": [self._rewritten(steps, memory, text) | {"positions": positions[memory.mid]} for memory, text in plan.rewritten],
             "dropped": [
                 {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
                 for each in plan.dropped
@@ -87,19 +84,16 @@ class ForgetStore:
             root=self._keys.root,
             tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
-            neighbours_ms=self._neighbours_ms,
-            embed_after_ms=0,
             keeps=until is not None,
             name=name,
             undo_seconds=self._undo_seconds,
             header=[part for pair in header.items() for part in pair],
             plan=body,
-            values=steps.values,
         )
         return until if reply[0] == b"ok" else False
 
     async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
-        memories = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        memories = list(plan.gone.values())
         pieces = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories])
         return {
             memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
@@ -117,22 +111,10 @@ class ForgetStore:
             for memory in plan.gone.values()
         ]
 
-    @staticmethod
-    def _rewritten(steps: StepGroups, memory: LineageMemory, text: str) -> dict[str, Any]:
-        assert memory.now is not None
-        record = memory.now.record.model_copy(update={"text": text, "memory_hash": None})
-        options = PutOptions(expect=str(memory.now.version), slot_settled=True, keep_digest=True)
-        return {
-            "expect": str(memory.now.version),
-            "versions": [str(version.version) for version in memory.past],
-            "step": steps.put_record(record, options),
-        }
-
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
         """Return fields whose evidence quotes removed text: in records of all versions, and later evidence."""
         fields: list[list[str]] = []
-        rewritten = {memory.mid for memory, _ in plan.rewritten}
-        for memory in (memory for memory, _ in (*plan.quotes, *plan.rewritten)):
+        for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
 
             def build(pipe: Pipe, mid: str = memory.mid, names: Sequence[str] = names) -> None:
@@ -141,13 +123,12 @@ class ForgetStore:
                     pipe.hget(self._keys.root + name, "j")
 
             evidence, *rows = await read(self._client, build)
-            records = [] if memory.mid in rewritten else [*zip(names, rows, strict=True)]
-            fields += await asyncio.to_thread(_cleaned, memory, evidence, records, clean)
+            fields += await asyncio.to_thread(_cleaned, memory, evidence, [*zip(names, rows, strict=True)], clean)
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
         """Return index terms of messages around removed ones, without their words; a worker adds those of the others."""
-        touched = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        touched = list(plan.gone.values())
         said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
         said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
 

@@ -1,16 +1,16 @@
 #!lua
 -- Takes all that is to be forgotten at once, with a copy for an undo (`keeps`) under `receipt`, which `receipts` (of its owner) names.
 --   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories that go whole
---   rewritten [{expect, versions: [former versions that go], step (a put, see `memory_commit`), positions}…]: messages that lose a sentence
 --   dropped   [{mid, expect, versions}…]: former versions that go
 --   fields    [[key (without the root), field, before, after (nothing: it goes)]…]: fields of hashes, such as evidence that quotes
 --   proposals [change…]: they go
 --   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), summary: {text ("": it goes), tokens}
---             or nothing, memories (JSON or nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}}…]}…]
+--             or nothing, memories (JSON or nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}, asked: {number: true}}…]}…]
+--             `asked`: requests to forget, which an undo does not carry out again
 -- Background work that has read what goes is fenced: sessions and journals get a new epoch.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
--- ARGV: root, tombstone_seconds, reach: number, neighbours_ms: number, embed_after_ms: number, keeps: flag, name, undo_seconds: number
--- ARGV: header: json, plan: json, values...
+-- ARGV: root, tombstone_seconds, reach: number, keeps: flag, name, undo_seconds: number
+-- ARGV: header: json, plan: json
 -- -> {"ok"} or {"moved"}: something was changed since it was read, and nothing was done
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -18,8 +18,6 @@ local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
-local same_words = require("memories/same_words")
-local step_put = require("memories/step_put")
 local deletion = require("memories/deletion")
 local owners = require("memories/owners")
 local kept_copy = require("privacy/kept_copy")
@@ -30,7 +28,6 @@ end
 local function has_moved()
   for _, memory in ipairs(plan.gone) do if version_of(memory.mid) ~= memory.expect then return true end end
   for _, memory in ipairs(plan.dropped) do if version_of(memory.mid) ~= memory.expect then return true end end
-  for _, memory in ipairs(plan.rewritten) do if version_of(memory.step.mid) ~= memory.expect then return true end end
   for _, change in ipairs(plan.fields) do
     if redis.call('HGET', root .. change[1], change[2]) ~= change[3] then return true end
   end
@@ -76,33 +73,18 @@ local function take_memory(memory)
   end
   deletion.delete(memory.mid)
 end
-local function rewrite(memory)
-  local mid = memory.step.mid
-  kept_copy.keep_memory(mid)
-  same_words.look_up(memory.step)
-  step_put.put(memory.step)
-  local function mark_around(order, message)
-    kept_copy.keep('n ' .. message, order)
-    message_order.mark_neighbours(order, message)
-  end
-  if memory.step.order then mark_around(memory.step.order, mid) end
-  for order, message in string.gmatch(memory.positions, '([^\n]+) (%x+)') do mark_around(order, message) end
-  memory.versions[#memory.versions + 1] = memory.expect
-  drop_versions(mid, memory.versions)
-  kept_copy.keep('p ' .. mid, version_of(mid))
-end
 local function set_field(key, name, before, after)
   kept_copy.keep_field(key, name, before, after)
   if after then redis.call('HSET', root .. key, name, after) else redis.call('HDEL', root .. key, name) end
 end
--- Entries by their number: another text, or out.
-local function strike(key, entries, prefix)
+-- Entries by their number: another text, or out; an undo restores those not `asked`.
+local function strike(key, entries, asked)
   local GONE = '\0gone'
   for i, entry in ipairs(redis.call('LRANGE', root .. key, 0, -1)) do
     local number = string.match(entry, '^%-?(%d+) ')
     local after = entries[number]
     if after then
-      kept_copy.keep(prefix .. ' ' .. key .. ' ' .. number, cjson.encode({entry, after}))
+      if not asked[number] then kept_copy.keep('e ' .. key .. ' ' .. number, cjson.encode({entry, after})) end
       redis.call('LSET', root .. key, i - 1, after ~= '' and after or GONE)
     end
   end
@@ -111,7 +93,7 @@ end
 local function take_from_session(session)
   local meta = 'w:' .. session.sid
   if session.live then
-    strike(meta .. ':m', session.entries, 'e')
+    strike(meta .. ':m', session.entries, {})
     redis.call('HINCRBY', root .. meta, 'mt', session.fewer_tokens)
     redis.call('HINCRBY', root .. meta, 'v', 1)
     if session.summary then
@@ -132,13 +114,12 @@ local function take_from_session(session)
   for _, journal in ipairs(session.journals) do
     local cursors = redis.call('HMGET', root .. 'j:' .. journal.name, 'jp', 'je')
     kept_copy.keep('j ' .. journal.name, (cursors[1] or '0') .. ' ' .. (cursors[2] or '0'))
-    strike('j:' .. journal.name .. ':l', journal.entries, 'e')
+    strike('j:' .. journal.name .. ':l', journal.entries, journal.asked)
     redis.call('HSET', root .. 'j:' .. journal.name, 'ep', clock.us_text())
   end
   outbox.mark_due(session_due, clock.ms, session.sid)
 end
 for _, memory in ipairs(plan.gone) do take_memory(memory) end
-for _, memory in ipairs(plan.rewritten) do rewrite(memory) end
 for _, memory in ipairs(plan.dropped) do
   kept_copy.keep_memory(memory.mid)
   kept_copy.keep('p ' .. memory.mid, memory.expect)

@@ -121,11 +121,6 @@ for name, json in pairs(kept) do
     if waiting then outbox.mark_due(session_due, clock.ms, waiting) end
   end
 end
--- Neighbors of restored sentences are indexed with them again.
-for name, order in pairs(kept) do
-  local mid = string.match(name, '^n (%x+)$')
-  if mid then message_order.mark_neighbours(order, mid) end
-end
 local function number_of(entry) return tonumber(string.match(entry, '^%-?(%d+) ')) end
 local function tokens_of(entry) return entry == '' and 0 or tonumber(string.match(entry, '^%-?%d+ (%d+) ')) end
 -- Restores an entry: over the rest of it, or between its neighbors.

@@ -1,9 +1,9 @@
 -- What an undo of forgetting needs, in the hash of a receipt (`receipt`); without `keeps` nothing is written down.
 --   d <key>        a key as DUMP gives it         k <mid>     the keys of a memory that went, in order
 --   z <order> <mid>  a message's position          f <key> <field>  a field of a hash that was set (JSON: before, after)
---   p <mid>        the version that a memory has since it lost a sentence
+--   p <mid>        the version that a memory has since it lost former versions
 --   o <mid>        an id that stays its owner's until then (`fo:<mid>` says whose)
---   n <mid>        the order in which a name of it stands         e <list> <number>  an entry of a list (JSON: before, after)
+--   e <list> <number>  an entry of a list (JSON: before, after)
 --   h <sid>        the fence of a session since then            j <journal>  its cursors of then      c <change>  a proposal
 -- NEEDS: root, receipt, keeps
 local aliases = require("memories/aliases")

@@ -1,0 +1,95 @@
+"""Requests to forget, said in scenes by writers who have not seen the code: without a model, what is proposed is what was meant."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.privacy.forget.matching import requested
+from agent_memory.features.privacy.forget.requests import ForgetRequests
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.scope import SessionRef
+from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
+from tests.support.rig import SCOPE, Rig
+
+SCENES: list[dict[str, Any]] = [
+    json.loads(line) for line in (Path(__file__).parents[2] / "data/unseen/forget_scenes.jsonl").read_text().splitlines()
+]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A conversation, and its messages by position: those that state what is to go, and others that state what is to stay."""
+
+    number: int
+    texts: list[str]
+    roles: list[str]
+    request: str
+    goes: list[int]
+    stays: list[int]
+
+    @property
+    def user(self) -> str:
+        return f"scene-{self.number}"
+
+
+def scene_of(number: int, row: dict[str, Any]) -> Scene:
+    texts = [message["content"] for message in row["messages"]]
+
+    def states_gone(text: str) -> bool:
+        for phrase in row["kept"]:
+            if any(gone in phrase for gone in row["gone"]):
+                text = text.replace(phrase, "")
+        return any(gone in text for gone in row["gone"])
+
+    goes = [place for place, text in enumerate(texts) if states_gone(text)]
+    stays = [place for place, text in enumerate(texts) if place not in goes and any(phrase in text for phrase in row["kept"])]
+    return Scene(number, texts, [message["role"] for message in row["messages"]], row["request"], goes, stays)
+
+
+async def converse(rig: Rig, scene: Scene) -> None:
+    """Lets a scene be said up to its request, and remembered."""
+    messages = [
+        MemoryMessage(role=role, content=text, id=f"{scene.user}-{place}")
+        for place, (role, text) in enumerate(zip(scene.roles, scene.texts, strict=True))
+    ]
+    await rig.rt[SessionService].append(SCOPE, scene.user, AppendMessagesRequest(messages=messages, user_id=scene.user))
+    await rig.work()
+
+
+async def judge(rig: Rig, scene: Scene) -> str:
+    """Approve what is proposed; return whether what is gone from session and long-term memory was meant."""
+    changes = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed", "u": scene.user}, None, 0, 10)).changes
+    for change in changes:
+        await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+    left = await rig.contents(scene.user, user_id=scene.user)
+    left += [memory.text for memory in await rig.stored() if memory.user_id == scene.user]
+    if not changes:
+        return "nothing"
+    if any(scene.texts[place] in left for place in scene.goes):
+        return "too little"
+    assert scene.request not in left
+    return "right" if all(scene.texts[place] in left for place in scene.stays) else "too much"
+
+
+@pytest.mark.parametrize(("recognized", "least"), [(False, 11), (True, 32)])
+async def test_proposals_name_what_was_meant(rig: Rig, recognized: bool, least: int) -> None:
+    """Said in the conversation, and as if every request was `recognized` as one."""
+    judged: list[tuple[str, str]] = []
+    for number, row in enumerate(SCENES):
+        scene = scene_of(number, row)
+        await converse(rig, scene)
+        request = MemoryMessage(role="user", content=scene.request, id=f"{scene.user}-request")
+        await rig.rt[SessionService].append(SCOPE, scene.user, AppendMessagesRequest(messages=[request], user_id=scene.user))
+        await rig.work()
+        if recognized:
+            await rig.rt[ForgetRequests].propose(SCOPE, SessionRef(scene.user, None, scene.user), request, requested(scene.request))
+        judged.append((row["lang"], await judge(rig, scene)))
+    outcomes = Counter(outcome for _, outcome in judged)
+    assert outcomes["right"] >= least, sorted(Counter(judged).items())
