@@ -1,23 +1,22 @@
-"""Read the arguments of an operation from a request.
-
-Each parameter's annotation names its source: `Path`, `Query`, `Header`, `Body` or `Depends`.
-"""
+"""Read the arguments of an operation from a request: FastAPI the parameters, `BodyReader` the body."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from inspect import Parameter, iscoroutine, signature
-from typing import Any, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl, unquote_to_bytes
+from inspect import iscoroutine
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from fastapi import Request, params
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import request_params_to_args
+from fastapi.exceptions import RequestValidationError
 from starlette.types import Scope
 
 from agent_memory.foundation.api.body import AT_ONCE_BYTES, BodyReader, read_body
-from agent_memory.foundation.api.errors import invalid, unknown
+from agent_memory.foundation.api.errors import unknown
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.unknown_fields import (
     SCOPE_FIELDS,
@@ -30,65 +29,39 @@ from agent_memory.foundation.core.input.unknown_fields import (
 )
 
 MAX_QUERY_FIELDS = 2000
-_SOURCES = (params.Param, params.Body, params.Depends)
 # Clients of the archived server send their namespace beside the ids; that server ignored it.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Read the arguments of one endpoint. Raises TypeError for a parameter without a source."""
+    """Read the arguments of one endpoint, which FastAPI has analyzed."""
 
-    def __init__(self, endpoint: Callable[..., Any], last_parameter: str | None, *, deletes: bool) -> None:
+    def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
+        self._endpoint = endpoint
         self._last_parameter = last_parameter
         self._deletes = deletes
-        self._harmless_fields = _HARMLESS_FIELDS.get(endpoint.__name__, frozenset[str]())
-        self._sources: dict[str, str] = {}  # "path", "query" or "header" by the parameter's name
-        self._headers: dict[bytes, str] = {}
-        self._lists: set[str] = set()
-        self._query_names: dict[str, str] = {}
-        self._providers: dict[str, Callable[[Request], Any]] = {}
+        self._harmless_fields = _HARMLESS_FIELDS.get(getattr(endpoint.call, "__name__", ""), frozenset[str]())
+        self._query_fields = frozenset(field.alias for field in endpoint.query_params)
+        self._elsewhere = frozenset(field.alias for field in (*endpoint.path_params, *endpoint.header_params))
         self._body: tuple[str, BodyReader] | None = None
         self._scope_fields_of_body: frozenset[str] = frozenset()
-        fields: dict[str, Any] = {}
-        hints = get_type_hints(endpoint, include_extras=True)
-        for name, parameter in signature(endpoint).parameters.items():
-            hint = hints[name]
-            source = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, _SOURCES)), None)
-            if isinstance(source, params.Depends):
-                assert source.dependency is not None
-                self._providers[name] = source.dependency
-            elif isinstance(source, params.Body):
-                self._body = name, BodyReader(hint)
-                self._scope_fields_of_body = SCOPE_FIELDS & getattr(get_args(hint)[0], "model_fields", {}).keys()
-            elif isinstance(source, params.Param):
-                fields[name] = (hint, ... if parameter.default is Parameter.empty else parameter.default)
-                self._add_input(name, hint, source)
-            else:
-                raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
-        config = ConfigDict(validate_by_name=True, validate_by_alias=False)
-        self._inputs: type[BaseModel] = create_model(f"{endpoint.__name__}_inputs", __config__=config, **fields)
-        self._query_fields = frozenset(self._query_names)
-
-    def _add_input(self, name: str, hint: Any, source: params.Param) -> None:
-        self._sources[name] = source.in_.value
-        if source.in_.value == "header":
-            self._headers[(source.alias or name.replace("_", "-")).lower().encode()] = name
-        if source.in_.value == "query":
-            self._query_names[source.alias or name] = name
-        if get_origin(get_args(hint)[0]) is list:
-            self._lists.add(name)
+        for field in endpoint.body_params:
+            model = field.field_info.annotation
+            self._body = field.name, BodyReader(model)
+            self._scope_fields_of_body = SCOPE_FIELDS & getattr(model, "model_fields", {}).keys()
 
     def is_provided_by(self, function: Callable[[Request], Any]) -> bool:
-        return function in self._providers.values()
+        return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
         """Return arguments, body and unknown fields. Raises RequestValidationError and the errors of dependencies."""
         scope = request.scope
         ignored: list[Unknown] = []
-        values = self._read_inputs(scope, ignored) if self._sources else {}
-        for name, provide in self._providers.items():
-            value = provide(request)
-            values[name] = await value if iscoroutine(value) else value
+        values = self._read_parameters(request, ignored)
+        for provider in self._endpoint.dependencies:
+            assert provider.call is not None
+            value = provider.call(request)
+            values[str(provider.name)] = await value if iscoroutine(value) else value
         body = b""
         if self._body is not None:
             name, reader = self._body
@@ -106,53 +79,48 @@ class ArgumentReader:
             return f"{name} in the query"
         return f"{name} where the body takes it" if name in reader.scope_fields else None
 
-    def _read_inputs(self, scope: Scope, ignored: list[Unknown]) -> dict[str, Any]:
-        values: dict[str, Any] = dict(scope["path_params"])
-        if self._last_parameter in values and scope["path"].endswith("/") and scope.get("raw_path", b"").lower().endswith(b"%2f"):
+    def _read_parameters(self, request: Request, ignored: list[Unknown]) -> dict[str, Any]:
+        scope, path = request.scope, dict(request.path_params)
+        if self._last_parameter in path and scope["path"].endswith("/") and scope.get("raw_path", b"").lower().endswith(b"%2f"):
             # A trailing `%2F` belongs to the id; only a literal slash is the other form of the path.
-            values[self._last_parameter] += "/"
+            path[self._last_parameter] += "/"
+        _check_utf8(path, scope.get("raw_path", b""), "path")
         if scope["query_string"]:
-            self._read_query(scope, values, ignored)
-        if self._headers:
-            for name, value in scope["headers"]:
-                if name in self._headers:
-                    values[self._headers[name]] = value.decode("latin-1")
-        for name, value in values.items():
-            if "\ufffd" in value:
-                self._check_utf8(scope, name)
-        try:
-            return vars(self._inputs.model_validate(values))
-        except ValidationError as error:
-            raise invalid(error, self._called) from None
+            self._check_query(request, ignored)
+        values: dict[str, Any] = {}
+        problems: list[Any] = []
+        endpoint = self._endpoint
+        for fields, received in (
+            (endpoint.path_params, path),
+            (endpoint.query_params, request.query_params),
+            (endpoint.header_params, request.headers),
+        ):
+            found, refused = request_params_to_args(fields, received)
+            values.update(found)
+            problems += refused
+        if problems:
+            raise RequestValidationError(problems)
+        return values
 
-    def _called(self, name: str) -> tuple[str, str]:
-        return self._sources.get(name, "query"), next((alias for alias, named in self._query_names.items() if named == name), name)
-
-    def _read_query(self, scope: Scope, values: dict[str, Any], ignored: list[Unknown]) -> None:
-        try:
-            pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
-        except ValueError:
+    def _check_query(self, request: Request, ignored: list[Unknown]) -> None:
+        scope = request.scope
+        if scope["query_string"].count(b"&") >= MAX_QUERY_FIELDS:
             message = f"must have at most {MAX_QUERY_FIELDS} parameters: send several requests"
-            raise BadInput(message, field="query", where="query") from None
-        unknown_names: list[str] = []
-        for name, value in pairs:
-            if name not in self._query_fields:
-                unknown_names.append(name)
-            elif self._deletes and not value and name in SCOPE_FIELDS:
+            raise BadInput(message, field="query", where="query")
+        query = request.query_params
+        _check_utf8({name: value for name, value in query.multi_items() if name in self._query_fields}, scope["query_string"], "query")
+        for name, value in query.multi_items() if self._deletes else ():
+            if not value and name in SCOPE_FIELDS & self._query_fields:
                 raise BadInput(
                     "must not be empty: that would not narrow what is deleted; name one, or leave it out", field=name, where="query"
                 )
-            elif (parameter := self._query_names[name]) in self._lists:
-                values.setdefault(parameter, []).append(value)
-            else:
-                values[parameter] = value
-        if unknown_names:
+        if unknown_names := [name for name, _ in query.multi_items() if name not in self._query_fields]:
             self._check_unknown(scope, unknown_names, ignored)
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
         """Raise RequestValidationError for unknown parameters that resemble a scope field; ignore the others."""
         known = self._query_fields | self._scope_fields_of_body
-        fields = [Unknown((name,), nearest(name, known) if name not in self._sources else None) for name in names]
+        fields = [Unknown((name,), nearest(name, known) if name not in self._elsewhere else None) for name in names]
         only_in_body = self._scope_fields_of_body - self._query_fields
         refused = [
             Unknown(field.path, f"{field.meant} in the body") if field.meant in only_in_body else field
@@ -171,14 +139,16 @@ class ArgumentReader:
                 raise unknown(UnknownFields([narrowing_nothing(field) for field in narrowing]), part)
         ignored.extend(fields)
 
-    def _check_utf8(self, scope: Scope, name: str) -> None:
-        """Percent-decoding replaces bad bytes by U+FFFD: two different ids must not become one."""
-        source = self._sources.get(name, "query")
-        raw = scope["query_string"].replace(b"+", b" ") if source == "query" else scope.get("raw_path", b"")
-        try:
-            unquote_to_bytes(raw).decode()
-        except UnicodeDecodeError:
-            raise BadInput("must be percent-encoded UTF-8", field=name, where=source) from None
+
+def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
+    """Percent-decoding replaces bad bytes by U+FFFD: two different ids must not become one."""
+    field = next((name for name, value in values.items() if "\ufffd" in value), None)
+    if field is None:
+        return
+    try:
+        unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise BadInput("must be percent-encoded UTF-8", field=field, where=source) from None
 
 
 def _is_strict(scope: Scope) -> bool:

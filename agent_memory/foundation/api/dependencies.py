@@ -118,8 +118,8 @@ class MessageWait(NamedTuple):
     seconds: float
 
 
-def _message_wait(value: object) -> object:
-    text = str(value).lower()
+def _message_wait(values: list[str]) -> object:
+    text = values[-1].lower()  # FastAPI takes a tuple for a list
     if text in ("promoted", "searchable"):
         return MessageWait("promoted" if text == "promoted" else "searchable", _WAIT_SECONDS)
     if text in ("true", "false"):

@@ -1,19 +1,14 @@
-"""Routes that FastAPI documents and we run.
-
-FastAPI's argument solver adds 0.4 ms a request, about as long as a whole PUT. An `Operation` reads the endpoint's
-signature at start (`arguments.py`) and validates the body once, straight from its bytes.
-"""
+"""Routes that FastAPI analyzes and documents; the body is validated once, straight from its bytes (`body.py`)."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.api.arguments import ArgumentReader
@@ -41,7 +36,7 @@ class Operation(APIRoute):
         super().__init__(path, endpoint, **options)
         self.path_regex, last_parameter = _path_with_either_slash(path)
         deletes = "DELETE" in (self.methods or ()) or endpoint in _DELETING
-        self._arguments = ArgumentReader(endpoint, last_parameter, deletes=deletes)
+        self._arguments = ArgumentReader(self.dependant, last_parameter, deletes=deletes)
         # An erasure would not find a stored copy of what was read: repeated reads are answered anew.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
@@ -76,41 +71,12 @@ class Operation(APIRoute):
         await response(scope, receive, send)
 
 
-class OperationTable(BaseRoute):
-    """Find an operation by its method and the word behind `/v1/`.
-
-    The router tries fifty routes in turn, 1.5 µs each. Paths without an operation (404, 405) fall through to it.
-    """
-
-    def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        self._operations: defaultdict[tuple[str, str], list[Operation]] = defaultdict(list)
-        for route in routes:
-            if isinstance(route, Operation):
-                for method in route.methods or ():
-                    self._operations[method, _word(route.path)].append(route)
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if scope["type"] == "http":
-            for operation in self._operations.get((scope["method"], _word(scope["path"])), ()):
-                match = operation.path_regex.match(scope["path"])
-                if match is not None and not scope.get("root_path"):
-                    return Match.FULL, {"endpoint": operation.endpoint, "path_params": match.groupdict(), "route": operation}
-        return Match.NONE, {}
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await scope["route"].app(scope, receive, send)
-
-
 class NamedRoute(Route):
     """A route of another product's API that the log can name by its template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, found = super().matches(scope)
         return match, found if match is Match.NONE else {**found, "route": self}
-
-
-def _word(path: str) -> str:
-    return "/".join(path.split("/", 3)[:3])
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:

@@ -18,7 +18,6 @@ from agent_memory.features.access.credentials import Authenticator, CredentialGa
 from agent_memory.features.access.limits import RequestLimit
 from agent_memory.foundation.api import errors
 from agent_memory.foundation.api.dependencies import scope_of
-from agent_memory.foundation.api.operation import OperationTable
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http import health
@@ -130,7 +129,7 @@ def _assembled(
     compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     # Routes match in order: before the documentation's.
-    app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
+    app.router.routes[:0] = [*routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
 

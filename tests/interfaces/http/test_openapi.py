@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import Query, Request, Response
+from fastapi import Query, Response
 from fastapi.routing import APIRoute
 
 from agent_memory.foundation.api.operation import Operation
@@ -84,13 +84,3 @@ def test_an_operation_is_documented_as_fastapis_routes_are() -> None:
     documented = APIRoute("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)
     assert (operation.description, operation.unique_id, operation.status_code) == ("What it does.", documented.unique_id, 202)
     assert [field.name for field in operation.dependant.query_params] == ["limit"]
-
-
-def test_a_parameter_that_does_not_say_where_it_comes_from_is_a_mistake() -> None:
-    async def endpoint(limit: int = Query(5)) -> Any: ...
-
-    async def request_endpoint(request: Request) -> Any: ...
-
-    for wrong in (endpoint, request_endpoint):
-        with pytest.raises(TypeError, match="does not say where it comes from"):
-            Operation("/x", wrong)

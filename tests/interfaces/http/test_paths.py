@@ -6,10 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.routing import Match
 
-from agent_memory.foundation.api.operation import Operation, OperationTable
-from agent_memory.interfaces.http.routes import ROUTERS
 from tests.support.api import Recorded
 
 MESSAGE = {"role": "user", "content": "hi"}
@@ -56,21 +53,6 @@ async def test_ids_arrive_as_they_were_sent(api: httpx.AsyncClient, recorded: Re
     assert (arguments[0], keywords["user_id"]) == (given, given)
     assert (await api.get(f"/v1/long-term-memory/{quoted}")).status_code == 200
     assert recorded.last[1] == (given,)
-
-
-ALL_ROUTES = [route for router in ROUTERS for route in router.routes]
-
-
-@pytest.mark.parametrize("end", ["", "/", "/messages", "/data/", "/evidence", "/search", "/a/b"])
-@pytest.mark.parametrize("start", sorted({route.path.split("{")[0] for route in ALL_ROUTES if isinstance(route, Operation)}))
-def test_the_table_names_the_operation_that_the_router_would_find(start: str, end: str) -> None:
-    table = OperationTable(ALL_ROUTES)
-    for method in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"):
-        scope: dict[str, Any] = {"type": "http", "method": method, "path": f"{start}x{end}", "root_path": ""}
-        matches = (route.matches(scope) for route in ALL_ROUTES)
-        first = next((child for match, child in matches if match is Match.FULL), {})
-        match, child = table.matches(scope)
-        assert (match is Match.FULL, child) == (bool(first), first)
 
 
 async def test_a_head_without_a_body_is_answered(api: httpx.AsyncClient) -> None:

@@ -1,7 +1,6 @@
 """HTTP/1.1 without TLS as a transport of httpx2.
 
-Each new query is embedded before its search: 1.6 ms of CPU with httpx2's own transport, 0.65 ms with this one. The rest
-of a search takes about 1 ms.
+Each new query is embedded before its search: 9.0 ms of CPU with this transport, 9.7 with aiohttp's, 11.4 with httpx2's.
 """
 
 from __future__ import annotations
