@@ -14,7 +14,6 @@ from pydantic_core import from_json, to_json
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.core.notices import with_notices
-from agent_memory.foundation.core.plain_json import plain_json
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 DEADLINE = "agent_memory.deadline"
@@ -34,7 +33,7 @@ class ValuesResponse(Response):
     """Plain values in the shape of a wire model, 200."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__(plain_json(values), media_type="application/json")
+        super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
         self.model = values
 
 

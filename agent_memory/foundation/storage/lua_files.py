@@ -16,13 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import count
 from typing import Any
 
-from agent_memory.foundation.core.plain_json import plain_json
+from pydantic_core import to_json
 
 LEVELS = ("foundation", "features", "extensions")
 """Folders of `agent_memory` that may have scripts."""
@@ -32,7 +32,7 @@ _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
 # Stands for None; an empty string is a value.
 _NONE = "\0"
 # Encoders for Redis, and the Lua expression that decodes each kind.
-_ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
+_ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": partial(to_json, inf_nan_mode="null")}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
 
