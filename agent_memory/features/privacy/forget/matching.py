@@ -7,7 +7,7 @@ of it in any form, negates it no more than the request does, and is about the sa
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
@@ -31,6 +31,8 @@ from agent_memory_client.models import MemoryMessage
 _CLAUSE = re.compile(r"[,;:，；：、]|\s[-–—]\s")
 # Characters between the speaker and the content, without spaces: "我对花生", "私はピーナッツ".
 _NEAR_SIGNS = 3
+# A word of more statements tells none of them apart; in long sessions, counting it would take minutes.
+_MOST_SAYING = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,8 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
 
 def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
     """Return the content words of statements that the user says nowhere else: what repeats one repeats the statement."""
-    found = list(dict.fromkeys(word for text in stated for word in content(text)))
-    for text in elsewhere:
-        have = content_forms(text)
-        found = [word for word in found if have.isdisjoint(forms(word))]
-    return found
+    have = frozenset().union(*map(content_forms, elsewhere))
+    return [word for word in dict.fromkeys(word for text in stated for word in content(text)) if have.isdisjoint(forms(word))]
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
@@ -170,17 +169,24 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
     ones counting more; of several statements, with the last before it.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
-    counts = Counter(word for _, text, _ in users for word in set(content(text)))
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])
+    said: defaultdict[str, set[int]] = defaultdict(set)
+    for place, text, _ in users:
+        for word in content(text):
+            said[word].add(place)
+    in_form: defaultdict[str, set[str]] = defaultdict(set)
+    for word in said:
+        for form in forms(word):
+            in_form[form].add(word)
     found: list[int] = []
     for at, (role, text, goes) in enumerate(messages):
         if role != "assistant" or goes:
             continue
-        nearest = (0.0, 0, False)
-        for place, statement, leaves in users:
-            words = shared(list(dict.fromkeys(content(statement))), text)
-            likeness = sum(log(1 + len(users) / counts[word]) for word in words)
-            nearest = max(nearest, (likeness, place if place < at else -place, leaves))
-        if (nearest[0] > 0 and nearest[2]) or shared(own, text):
+        likeness: defaultdict[int, float] = defaultdict(float)
+        for word in {word for form in content_forms(text) for word in in_form.get(form, ())}:
+            for place in said[word] if len(said[word]) <= _MOST_SAYING else ():
+                likeness[place] += log(1 + len(users) / len(said[word]))
+        nearest = max(likeness, key=lambda place: (likeness[place], place if place < at else -place), default=None)
+        if nearest is not None and (messages[nearest][2] or shared(own, text)):
             found.append(at)
     return found
