@@ -16,6 +16,8 @@ from starlette.types import Receive, Scope, Send
 from agent_memory.foundation.core.notices import with_notices
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
+CONTENT_POLICY = "agent_memory.content_policy"
+"""Key in an ASGI scope: the Content-Security-Policy of a page."""
 DEADLINE = "agent_memory.deadline"
 """Key in an ASGI scope: the request's `asyncio.Timeout`, which a stream extends."""
 

@@ -1,7 +1,7 @@
 """The Redis keys that several features share, what they hold and how long they live. Features announce those of their own (`Feature.keys`).
 
 `{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
-`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret), what is left of a tenant's
+`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret) and browsers' sessions (browser), what is left of a tenant's
 requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
@@ -54,6 +54,7 @@ am:{0}:tk:<task>    string  a task that a caller can follow                     
 am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
 am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
 am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
+am:{0}:browser:<digest> string  the API key, by its digest, that a browser logged in with   12 hours
 am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
@@ -266,6 +267,9 @@ class Keys:
 
     def token(self, digest: str) -> str:
         return f"{self.root}tok:{digest}"
+
+    def browser_session(self, digest: str) -> str:
+        return f"{self.root}browser:{digest}"
 
     def rate(self, tenant: str) -> str:
         return f"{self.root}rate:{digest('rate', tenant)}"

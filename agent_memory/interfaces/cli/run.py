@@ -130,6 +130,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
         leaves = "nothing leaves this machine" if settings.redis.url is None else "no model server is asked"
     said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
     return [
+        *([f"Console:   {url}/console"] if settings.server.console else []),
         f"API:       {url}/docs",
         f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
         f"Stop:      Ctrl-C stops; the data stay; {leaves}",

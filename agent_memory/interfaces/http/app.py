@@ -20,6 +20,8 @@ from agent_memory.foundation.api import errors
 from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.console.paths import BASE
+from agent_memory.interfaces.console.routes import console_routes
 from agent_memory.interfaces.http import health
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
@@ -125,13 +127,28 @@ def _assembled(
     # Paths with Mem0's `Token` scheme.
     token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
     _add_middleware(app, settings, host, token_prefixes)
-    app.router.routes += pages.pages(app.title, __version__, "/openapi.json")
+    app.router.routes += pages.pages(app.title, "/openapi.json", BASE if settings.server.console else "/docs")
     compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
+    mcp_routes = mcp.routes if mcp is not None else ()
+    console = console_routes(settings, _rest_app(app, settings)) if settings.server.console else ()
     # Routes match in order: before the documentation's.
-    app.router.routes[:0] = [*routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
+    app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *console]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
+
+
+def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
+    """Return the operations for the console's calls, counted and audited as any other; the caller is in the ASGI scope."""
+    operations: ASGIApp = ExceptionMiddleware(app.router, handlers=app.exception_handlers)
+    required = settings.auth.required
+    if settings.limits.limits_any("requests_per_minute"):
+        operations = RateLimitMiddleware(operations, limit=partial(_limit_of, app), required=required)
+    return AuditMiddleware(operations, required=required) if settings.server.audit_log else operations
+
+
+def _limit_of(app: FastAPI) -> RequestLimit | None:
+    return None if app.state.runtime is None else app.state.runtime[RequestLimit]
 
 
 def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...]) -> None:
@@ -140,9 +157,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     def gate() -> CredentialGate | None:
         return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
 
-    def limit() -> RequestLimit | None:
-        return None if app.state.runtime is None else app.state.runtime[RequestLimit]
-
+    limit = partial(_limit_of, app)
     required, limited = settings.auth.required, settings.limits.limits_any("requests_per_minute")
     seconds = settings.server.request_timeout_seconds
     if limited:

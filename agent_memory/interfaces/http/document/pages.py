@@ -1,11 +1,10 @@
-"""The start page, and the API document in the packaged Swagger UI.
+"""The API document in the packaged Swagger UI, and the way from `/` to the start page.
 
 Each page's content policy allows only its own parts.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -16,10 +15,8 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from agent_memory.foundation.api.responses import CONTENT_POLICY
 from agent_memory.foundation.core.errors import NotFound
-
-CONTENT_POLICY = "agent_memory.content_policy"
-"""Key in an ASGI scope: the Content-Security-Policy of a page."""
 
 _FOLDER = Path(__file__).parent / "swagger_ui"
 _SCRIPT, _STYLE, _ICON = "swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"
@@ -29,38 +26,15 @@ PATHS = frozenset({"/", "", "/favicon.ico", "/docs", "/redoc", "/openapi.json", 
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DAY_SECONDS = 86_400
-_STYLE_OF_START = "body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}pre{overflow-x:auto}"
-_START = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>agent-memory</title><link rel="icon" href="{root}/favicon.ico"><style>{style}</style></head>
-<body>
-<h1>agent-memory {version}</h1>
-<p>The memory server for AI agents answers here. It is spoken to by programs.</p>
-<ul>
-<li><a href="{root}/docs">All requests, to read and to try</a></li>
-<li><a href="{root}/v1/ready">Whether it is ready</a>, <a href="{root}/v1/health">whether it lives</a></li>
-</ul>
-<p>Search what it remembers of a user, on its machine or from another one:</p>
-<pre>agent-memory search "What must Ada not eat?" --user ada</pre>
-<pre>curl {address}/v1/long-term-memory/search -H 'content-type: application/json' \\
-  -d '{{"text": "What must Ada not eat?", "user_id": {{"eq": "ada"}}}}'</pre>
-</body>
-</html>
-"""
 
 
-def pages(title: str, version: str, openapi_url: str) -> list[Route]:
-    """Return `/` for browsers, `/docs` for the document at `openapi_url`, its files, and `/redoc`, its other name."""
+def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
+    """Return `/`, which leads browsers to `start_page`; `/docs` for the document at `openapi_url`, its files, and `/redoc`, its other name."""
 
     async def start(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
             raise NotFound("Not Found: the API begins at /v1, /docs shows it")
-        here, address = _root(request), html.escape(str(request.base_url).rstrip("/"))
-        page = _START.format(root=html.escape(here), style=_STYLE_OF_START, version=version, address=address)
-        digest = b64encode(sha256(_STYLE_OF_START.encode()).digest()).decode()
-        policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; base-uri 'none'; form-action 'none'; "
-        request.scope[CONTENT_POLICY] = f"{policy}frame-ancestors 'none'".encode()
-        return HTMLResponse(page, headers={"Vary": "Accept"})
+        return RedirectResponse(_root(request) + start_page, 303, headers={"Vary": "Accept"})
 
     async def icon(request: Request) -> FileResponse:
         return FileResponse(_FOLDER / _ICON, media_type=_TYPES[_ICON], headers={"Cache-Control": f"public, max-age={_DAY_SECONDS}"})

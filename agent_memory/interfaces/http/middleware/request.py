@@ -11,11 +11,11 @@ from time import perf_counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.foundation.api.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
-from agent_memory.foundation.api.responses import DEADLINE
+from agent_memory.foundation.api.responses import CONTENT_POLICY, DEADLINE
 from agent_memory.foundation.core.errors import Unavailable
 from agent_memory.foundation.core.logs import log_request
 from agent_memory.foundation.core.metrics import RequestMeter
-from agent_memory.interfaces.http.document.pages import CONTENT_POLICY, PATHS
+from agent_memory.interfaces.http.document.pages import PATHS
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,48 @@
+"""A small conversation to look at, and what a model would remember of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+DEMO_USER, DEMO_SESSION = "console-demo", "console-demo"
+
+_SAID = (
+    ("user", "Hi! I am Mara. I just moved from Hamburg to Porto for a job at a small robotics company."),
+    ("assistant", "Welcome to Porto, Mara! How are you settling in?"),
+    ("user", "Slowly. My daughter Lia starts school in September, and she is allergic to peanuts."),
+    ("assistant", "I will keep peanuts out of every meal that I suggest for Lia."),
+    ("user", "Thanks. I cook on weekdays and hate long recipes: twenty minutes at most."),
+    ("assistant", "Noted: quick recipes for weekdays, without peanuts."),
+    ("user", "On Saturdays we go surfing in Matosinhos, so nothing heavy before noon."),
+)
+# Each with the number of the message that says it.
+_FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
+    ("Mara lives in Porto.", 0, {"topics": ["home"], "slot": "home_city"}),
+    ("Mara works at a small robotics company.", 0, {"topics": ["work"], "slot": "employer"}),
+    ("Mara's daughter Lia is allergic to peanuts.", 2, {"topics": ["family", "health"], "entities": ["Lia"], "pinned": True}),
+    ("Mara wants weekday recipes that take twenty minutes at most.", 4, {"topics": ["food"]}),
+    ("Mara and Lia go surfing in Matosinhos on Saturdays.", 6, {"topics": ["leisure"], "entities": ["Lia", "Matosinhos"]}),
+)
+
+
+def demo_messages() -> list[dict[str, str]]:
+    return [{"role": role, "content": text, "id": _message_id(number)} for number, (role, text) in enumerate(_SAID)]
+
+
+def demo_memories() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"console-demo-fact-{number}",
+            "text": text,
+            "memory_type": "semantic",
+            "user_id": DEMO_USER,
+            "session_id": DEMO_SESSION,
+            "extracted_from": [_message_id(message)],
+            **fields,
+        }
+        for number, (text, message, fields) in enumerate(_FACTS)
+    ]
+
+
+def _message_id(number: int) -> str:
+    return f"console-demo-{number}"

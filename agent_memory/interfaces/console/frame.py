@@ -1,0 +1,209 @@
+"""What every page shares: the caller, REST, the form token, words and templates."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+import orjson
+from jinja2 import Environment, FileSystemLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp
+
+from agent_memory import __version__
+from agent_memory.features.access.browser_sessions import LIFETIME_SECONDS, BrowserSessions
+from agent_memory.foundation.api.principals import EVERYBODY, PRINCIPAL
+from agent_memory.foundation.api.responses import CONTENT_POLICY
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, Forbidden, TooLarge
+from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.console.assets import asset_path
+from agent_memory.interfaces.console.paths import BASE
+from agent_memory.interfaces.console.rest import Rest, RestError
+from agent_memory.runtime import Runtime
+
+CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
+_COOKIE = "agent_memory_console"
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    b"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_MOST_FORM_BYTES = 1024 * 1024
+_MOST_FIELDS = 50
+_FOLDER = Path(__file__).parent
+_WORDS: dict[str, dict[str, str]] = {path.stem: orjson.loads(path.read_bytes()) for path in sorted((_FOLDER / "words").glob("*.json"))}
+
+
+def _read_moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+# REST leaves fields out that have no value: in a template they are false.
+_TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+_TEMPLATES.filters["day"] = lambda text: f"{_read_moment(text):%-d %b %Y}"
+_TEMPLATES.filters["moment"] = lambda text: f"{_read_moment(text):%-d %b %Y, %H:%M}"
+_TEMPLATES.filters["number"] = lambda number: f"{number:,}"
+
+
+class Fields(dict[str, str]):
+    """The fields of a form or an address. Raises BadInput for missing ones."""
+
+    def __missing__(self, name: str) -> str:
+        raise BadInput("is missing", field=name)
+
+    def number(self, name: str, default: int) -> int:
+        """Return a number from 0 on. Raises BadInput."""
+        text = self.get(name, str(default))
+        if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+            raise BadInput("must be a number", field=name)
+        return int(text)
+
+
+class Page:
+    """One request of a browser."""
+
+    def __init__(self, request: Request, settings: Settings, rest_app: ASGIApp) -> None:
+        self.request = request
+        self.settings = settings
+        self.query = Fields({name: value for name, value in request.query_params.items() if value.strip()})
+        self._rest_app = rest_app
+        self._cookie = request.cookies.get(_COOKIE, "")
+        self._new_cookie: str | None = None
+        if len(self._cookie) < 32:
+            self._cookie = self._new_cookie = token_urlsafe(32)
+        self.principal: Principal | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.request.app.state.runtime
+
+    @cached_property
+    def rest(self) -> Rest:
+        return Rest(self._rest_app, self.request, self.principal if self.settings.auth.required else None)
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """The words of the browser's first language that we have."""
+        accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
+        return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
+
+    async def identify(self) -> bool:
+        """Find the caller. False if credentials are required and missing."""
+        if not self.settings.auth.required:
+            self.principal = EVERYBODY
+        else:
+            self.principal = self.request.scope.get(PRINCIPAL) or await self.runtime[BrowserSessions].find_principal(self._cookie)
+        return self.principal is not None
+
+    async def log_in(self, credential: str) -> None:
+        """Start a session under a new name. Raises Unauthenticated."""
+        self._cookie = self._new_cookie = await self.runtime[BrowserSessions].open_session(credential)
+
+    async def log_out(self) -> None:
+        await self.runtime[BrowserSessions].delete_session(self._cookie)
+        self._cookie = self._new_cookie = token_urlsafe(32)
+
+    @property
+    def csrf(self) -> str:
+        return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
+
+    async def form(self) -> Fields:
+        """Return the fields of a form of ours. Raises Forbidden for other forms, TooLarge, BadInput."""
+        body = bytearray()
+        async for part in self.request.stream():
+            body += part
+            if len(body) > _MOST_FORM_BYTES:
+                raise TooLarge("this form is too large", limit=_MOST_FORM_BYTES)
+        try:
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise BadInput("must be an encoded form", field="body") from None
+        fields = Fields({name: value.replace("\r\n", "\n") for name, value in pairs})
+        token = self.request.headers.get(CSRF_HEADER) or fields.pop(CSRF_FIELD, "")
+        if not hmac.compare_digest(token.encode(), self.csrf.encode()):
+            raise Forbidden(self.words["stale_form"])
+        return fields
+
+    def url(self, path: str = "", **query: Any) -> str:
+        """Return the address of a page. Queries that are None or empty are left out."""
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
+
+    def here(self, **query: Any) -> str:
+        """Return this page's address with a changed query."""
+        return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, **query})
+
+    def local(self, address: str | None) -> str:
+        """Return an address if it is one of the console's, else that of the overview."""
+        begin = self._root + BASE
+        return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
+
+    @property
+    def path(self) -> str:
+        return self.request.scope["path"].removeprefix(self._root)
+
+    @property
+    def _root(self) -> str:
+        return self.request.scope.get("root_path", "").rstrip("/")
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        request = self.request
+        content = _TEMPLATES.get_template(template).render(
+            asset=lambda name: self._root + asset_path(name),
+            can_write=self.principal is not None and self.principal.role is not Role.READ,
+            csrf=self.csrf,
+            here=self.here,
+            host=str(request.base_url).rstrip("/"),
+            is_open=not self.settings.auth.required,
+            language=self.words["language"],
+            path=self.path,
+            principal=self.principal,
+            query=dict(self.query),
+            root=self._root,
+            status=status,
+            t=self.words,
+            url=self.url,
+            version=__version__,
+            **values,
+        )
+        request.scope[CONTENT_POLICY] = _POLICY
+        return self._with_cookie(HTMLResponse(content, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"}))
+
+    def redirect(self, address: str) -> Response:
+        return self._with_cookie(RedirectResponse(address, 303))
+
+    def _with_cookie(self, response: Response) -> Response:
+        if self._new_cookie is not None:
+            is_secure = self.request.url.scheme == "https" or (self.settings.server.public_url or "").startswith("https:")
+            path = self._root + BASE
+            response.set_cookie(
+                _COOKIE, self._new_cookie, max_age=LIFETIME_SECONDS, path=path, secure=is_secure, httponly=True, samesite="strict"
+            )
+        return response
+
+
+Handler = Callable[[Page], Awaitable[Response]]
+
+
+def page_endpoint(handler: Handler, settings: Settings, rest_app: ASGIApp, *, public: bool = False) -> Callable[[Request], Awaitable[Response]]:
+    """Return a route's endpoint: log in first unless `public`, and show errors as pages."""
+
+    async def endpoint(request: Request) -> Response:
+        page = Page(request, settings, rest_app)
+        try:
+            if not await page.identify() and not public:
+                return page.redirect(page.url("/login", next=page.here() if request.method == "GET" else None))
+            return await handler(page)
+        except RestError as error:
+            return page.render("error.html", error.status, message=error.message)
+        except AgentMemoryError as error:
+            return page.render("error.html", error.status, message=error.message)
+
+    return endpoint

@@ -1,0 +1,40 @@
+"""Search memories exactly as programs do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.frame import Page
+
+FILTERS = {
+    "user": "user_id",
+    "namespace": "namespace",
+    "session": "session_id",
+    "agent": "agent_id",
+    "kind": "memory_type",
+    "topic": "topics",
+    "entity": "entities",
+    "source": "source_class",
+}
+MODES = ("hybrid", "semantic", "keyword")
+KINDS = ("semantic", "episodic", "procedural", "message")
+_PAGE = 25
+
+
+async def show_memories(page: Page) -> Response:
+    search = search_of(page)
+    found = await page.rest("POST", "/v1/long-term-memory/search", search)
+    most_words = max((each["explanation"]["words"] or 0 for each in found["memories"] if each["explanation"]), default=0)
+    return page.render("memories.html", found=found, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words)
+
+
+def search_of(page: Page) -> dict[str, Any]:
+    """Return the body of a search from the page's address."""
+    query = page.query
+    search: dict[str, Any] = {field: {"eq": query[name]} for name, field in FILTERS.items() if name in query}
+    search |= {"limit": _PAGE, "offset": query.number("offset", 0)}
+    if "q" in query:
+        search |= {"text": query["q"], "search_mode": query.get("mode", "hybrid"), "explain": True}
+    return search

@@ -1,0 +1,47 @@
+"""The first page: how much there is, whether all is well, and how to begin."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.demo import DEMO_SESSION, DEMO_USER
+from agent_memory.interfaces.console.frame import Page
+from agent_memory.interfaces.console.rest import RestError
+
+
+async def show_overview(page: Page) -> Response:
+    rest = page.rest
+    memories, sessions, demo, readiness = await asyncio.gather(
+        rest("POST", "/v1/long-term-memory/search", {"limit": 5}),
+        rest("GET", "/v1/working-memory/", limit=5, identities=True),
+        _demo_exists(page),
+        _readiness(page),
+    )
+    work = readiness["checks"].get("work", {})
+    return page.render(
+        "overview.html",
+        memories=memories,
+        sessions=sessions,
+        demo=demo,
+        demo_user=DEMO_USER,
+        readiness=readiness,
+        pending=sum(kind["pending"] for kind in work.values()),
+        dead=sum(kind["dead"] for kind in work.values()),
+    )
+
+
+async def _demo_exists(page: Page) -> bool:
+    try:
+        await page.rest("GET", f"/v1/working-memory/{DEMO_SESSION}", user_id=DEMO_USER, recent_messages_limit=1)
+    except RestError:
+        return False
+    return True
+
+
+async def _readiness(page: Page) -> dict[str, object]:
+    try:
+        return await page.rest("GET", "/v1/ready")
+    except RestError as error:
+        return {"ready": False, "checks": {}, "message": error.message}

@@ -1,0 +1,11 @@
+"""Where the console lives."""
+
+from __future__ import annotations
+
+BASE = "/console"
+_MCP = "/console/mcp"
+
+
+def is_console(path: str) -> bool:
+    """True for the console's paths; `/console/mcp` is MCP in the namespace `console`."""
+    return (path == BASE or path.startswith(BASE + "/")) and path.rstrip("/") != _MCP

@@ -1,0 +1,68 @@
+"""The console's routes: pages to read, and one path for each action."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from agent_memory.foundation.api.operation import NamedRoute
+from agent_memory.foundation.core.errors import NotFound, Unauthenticated
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.console.actions import do_action, show_forgetting
+from agent_memory.interfaces.console.assets import serve_asset
+from agent_memory.interfaces.console.frame import Page, page_endpoint
+from agent_memory.interfaces.console.memories import show_memories
+from agent_memory.interfaces.console.overview import show_overview
+from agent_memory.interfaces.console.paths import BASE
+from agent_memory.interfaces.console.people import show_people, show_person
+from agent_memory.interfaces.console.prompt_lab import show_prompt
+from agent_memory.interfaces.console.sessions import show_session
+from starlette.responses import Response
+
+_PAGES = {
+    "": show_overview,
+    "/people": show_people,
+    "/people/{user_id:path}": show_person,
+    "/memories": show_memories,
+    "/prompt": show_prompt,
+    "/sessions/{session_id}": show_session,
+    "/forget": show_forgetting,
+}
+
+
+def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
+    """Return the routes. `rest_app` serves REST for callers that the console has identified."""
+    pages = [
+        NamedRoute(BASE + path, page_endpoint(handler, settings, rest_app), include_in_schema=False) for path, handler in _PAGES.items()
+    ]
+    return [
+        NamedRoute(BASE + "/static/{name}", serve_asset, include_in_schema=False),
+        NamedRoute(BASE + "/login", page_endpoint(_log_in, settings, rest_app, public=True), methods=["GET", "POST"], include_in_schema=False),
+        NamedRoute(BASE + "/logout", page_endpoint(_log_out, settings, rest_app, public=True), methods=["POST"], include_in_schema=False),
+        NamedRoute(BASE + "/do/{action}", page_endpoint(do_action, settings, rest_app), methods=["POST"], include_in_schema=False),
+        *pages,
+        NamedRoute(BASE + "/{rest:path}", page_endpoint(_no_page, settings, rest_app), include_in_schema=False),
+    ]
+
+
+async def _log_in(page: Page) -> Response:
+    if page.request.method == "GET":
+        if page.principal is not None:
+            return page.redirect(page.local(page.query.get("next")))
+        return page.render("login.html", error="", next=page.query.get("next", ""))
+    form = await page.form()
+    try:
+        await page.log_in(form.get("token", "").strip())
+    except Unauthenticated as error:
+        return page.render("login.html", 401, error=error.message, next=form.get("next", ""))
+    return page.redirect(page.local(form.get("next")))
+
+
+async def _log_out(page: Page) -> Response:
+    await page.form()
+    await page.log_out()
+    return page.redirect(page.url("/login"))
+
+
+async def _no_page(page: Page) -> Response:
+    raise NotFound(page.words["no_page"])

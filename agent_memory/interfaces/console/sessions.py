@@ -1,0 +1,41 @@
+"""One conversation, and which message became which memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.frame import Page
+
+_WINDOW_TOKENS = 16_000
+_MEMORIES = 100
+_MESSAGES = 200
+
+
+async def show_session(page: Page) -> Response:
+    session_id, query = page.request.path_params["session_id"], page.query
+    window = query.number("window", _WINDOW_TOKENS)
+    whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
+    filters = {name: {"eq": value} for name, value in whose.items() if value is not None}
+    session, found = await asyncio.gather(
+        page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **whose),
+        page.rest("POST", "/v1/long-term-memory/search", {"session_id": {"eq": session_id}, "limit": _MEMORIES, **filters}),
+    )
+    made: defaultdict[str, list[Any]] = defaultdict(list)
+    for memory in found["memories"]:
+        for message in {*(memory.get("extracted_from") or ()), *(name for each in memory.get("evidence") or () for name in each["message_ids"])}:
+            made[message].append(memory)
+    return page.render(
+        "session.html", session=session, made=made, memories=found, window=window, chosen=query.get("message"), parts=[_shown(each) for each in session["messages"]]
+    )
+
+
+def _shown(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return a message, and its text where its content is a list of parts."""
+    content = message["content"]
+    if isinstance(content, list):
+        content = "\n".join(str(part.get("text") or f"[{part.get('type', 'part')}]") for part in content)
+    return message, content or ""

