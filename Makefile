@@ -12,12 +12,13 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: help setup dev serve test quick check docs eval test-models test-integrations test-integrations-first
+.PHONY: help setup dev serve test quick check docs eval test-console test-models test-integrations test-integrations-first
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help      make dev   with what tests and checks need"
 	@echo "make test    all tests          make quick   those of two minutes"
+	@echo "make test-console   the console in a real Chromium"
 	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
 	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
@@ -34,11 +35,16 @@ serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
 test: dev
-	$(PYTEST) --no-loadscope-reorder -m "not real_model" $(ARGS)
+	$(PYTEST) --no-loadscope-reorder -m "not real_model and not browser" $(ARGS)
 
 # What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
 quick: dev
 	$(PYTEST) --no-loadscope-reorder -m quick $(ARGS)
+
+# The console in a real Chromium, which is installed when it is missing and we may.
+test-console: dev
+	@scripts/console/chromium.sh
+	.venv/bin/python -m pytest -n 2 --dist loadfile tests/console $(ARGS)
 
 # Beside a real, weak language model, which takes all cores: one process after the other.
 test-models: dev

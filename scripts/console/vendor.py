@@ -53,12 +53,12 @@ class Package:
             subprocess.run([*npm, "pack", spec, "--pack-destination", folder, "--silent"], check=True)
             (tarball,) = Path(folder).iterdir()
             self.tarball = tarball.read_bytes()
-        self._files = tarfile.open(fileobj=BytesIO(self.tarball))
 
     def read(self, path: str) -> bytes:
-        file = self._files.extractfile(f"package/{path}")
-        assert file is not None, f"{self.name} has no {path}"
-        return file.read()
+        with tarfile.open(fileobj=BytesIO(self.tarball)) as files:
+            file = files.extractfile(f"package/{path}")
+            assert file is not None, f"{self.name} has no {path}"
+            return file.read()
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """The Redis keys that several features share, what they hold and how long they live. Features announce those of their own (`Feature.keys`).
 
 `{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
-`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret) and browsers' sessions (browser), what is left of a tenant's
-requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
+`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret), browsers' sessions (browser), what is
+left of a tenant's requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from starlette.responses import Response
 
-from agent_memory.foundation.core.errors import NotFound
+from agent_memory.foundation.core.errors import Conflict, NotFound
 from agent_memory.interfaces.console.demo import DEMO_SESSION, DEMO_USER, demo_memories, demo_messages
 from agent_memory.interfaces.console.frame import Fields, Page
 
@@ -56,11 +56,21 @@ def _memory_path(form: Fields) -> str:
     return f"/v1/long-term-memory/{form['id']}"
 
 
-@_action("edit-memory", "PATCH /v1/long-term-memory/{memory_id}", "GET /v1/changes")
-async def _edit_memory(page: Page, form: Fields) -> str | None:
+@_action("edit-memory", "PATCH /v1/long-term-memory/{memory_id}", "GET /v1/long-term-memory/{memory_id}/history")
+async def _edit_memory(page: Page, form: Fields) -> str:
     await page.rest("PATCH", _memory_path(form), {"text": form["text"]})
-    changes = (await page.rest("GET", "/v1/changes", memory_id=form["id"], limit=1))["changes"]
-    return f"undo-change:{changes[0]['id']}" if changes else None
+    versions = (await page.rest("GET", f"{_memory_path(form)}/history"))["versions"]
+    return f"undo-edit:{versions[0]['version']}:{form['id']}"
+
+
+@_action("undo-edit", "GET /v1/long-term-memory/{memory_id}/history", "PATCH /v1/long-term-memory/{memory_id}")
+async def _undo_edit(page: Page, form: Fields) -> None:
+    version, _, memory_id = form["id"].partition(":")
+    path = f"/v1/long-term-memory/{memory_id}"
+    versions = (await page.rest("GET", f"{path}/history"))["versions"]
+    if len(versions) < 2 or str(versions[0]["version"]) != version:
+        raise Conflict(page.words["status_409"])
+    await page.rest("PATCH", path, {"text": versions[1]["record"]["text"]})
 
 
 @_action("pin", "PATCH /v1/long-term-memory/{memory_id}")
@@ -84,11 +94,6 @@ async def _undo_forget(page: Page, form: Fields) -> None:
     await page.rest("POST", f"/v1/memory/forget/{form['id']}/undo")
 
 
-@_action("undo-change", "POST /v1/changes/{change_id}/undo")
-async def _undo_change(page: Page, form: Fields) -> None:
-    await page.rest("POST", f"/v1/changes/{form['id']}/undo")
-
-
 @_action("edit-block", "PUT /v1/blocks/{label}")
 async def _edit_block(page: Page, form: Fields) -> None:
     names = {name: form.get(name) or None for name in ("user_id", "namespace", "agent_id")}
@@ -98,11 +103,14 @@ async def _edit_block(page: Page, form: Fields) -> None:
 
 @_action("load-demo", "POST /v1/working-memory/{session_id}/messages", "POST /v1/long-term-memory/", "PUT /v1/blocks/{label}")
 async def _load_demo(page: Page, form: Fields) -> None:
-    said = {"user_id": DEMO_USER, "messages": demo_messages()}
+    messages = demo_messages()
+    said = {"user_id": DEMO_USER, "messages": messages}
     await page.rest("POST", f"/v1/working-memory/{DEMO_SESSION}/messages", said, wait="promoted")
     await asyncio.gather(
-        page.rest("POST", "/v1/long-term-memory/", {"memories": demo_memories(), "deduplicate": False}, wait=5),
-        page.rest("PUT", "/v1/blocks/cooking", {"value": page.words["demo_block"], "description": page.words["demo_block_for"]}, user_id=DEMO_USER),
+        page.rest("POST", "/v1/long-term-memory/", {"memories": demo_memories(messages), "deduplicate": False}, wait=5),
+        page.rest(
+            "PUT", "/v1/blocks/cooking", {"value": page.words["demo_block"], "description": page.words["demo_block_for"]}, user_id=DEMO_USER
+        ),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_memory_client.models import new_id
+
 DEMO_USER, DEMO_SESSION = "console-demo", "console-demo"
 
 _SAID = (
@@ -26,23 +28,20 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 
 
 def demo_messages() -> list[dict[str, str]]:
-    return [{"role": role, "content": text, "id": _message_id(number)} for number, (role, text) in enumerate(_SAID)]
+    """Return the conversation under new ids: messages of a removed one would not be remembered again."""
+    return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
 
 
-def demo_memories() -> list[dict[str, Any]]:
+def demo_memories(messages: list[dict[str, str]]) -> list[dict[str, Any]]:
     return [
         {
-            "id": f"console-demo-fact-{number}",
+            "id": f"console-demo-fact-{index}",
             "text": text,
             "memory_type": "semantic",
             "user_id": DEMO_USER,
             "session_id": DEMO_SESSION,
-            "extracted_from": [_message_id(message)],
+            "extracted_from": [messages[number]["id"]],
             **fields,
         }
-        for number, (text, message, fields) in enumerate(_FACTS)
+        for index, (text, number, fields) in enumerate(_FACTS)
     ]
-
-
-def _message_id(number: int) -> str:
-    return f"console-demo-{number}"

@@ -41,15 +41,17 @@ _FOLDER = Path(__file__).parent
 _WORDS: dict[str, dict[str, str]] = {path.stem: orjson.loads(path.read_bytes()) for path in sorted((_FOLDER / "words").glob("*.json"))}
 
 
-def _read_moment(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+def _day(text: str) -> str:
+    return _moment(text).partition(",")[0]
+
+
+def _moment(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%-d %b %Y, %H:%M}"
 
 
 # REST leaves fields out that have no value: in a template they are false.
 _TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-_TEMPLATES.filters["day"] = lambda text: f"{_read_moment(text):%-d %b %Y}"
-_TEMPLATES.filters["moment"] = lambda text: f"{_read_moment(text):%-d %b %Y, %H:%M}"
-_TEMPLATES.filters["number"] = lambda number: f"{number:,}"
+_TEMPLATES.filters |= {"moment": _moment, "day": _day, "number": "{:,}".format}
 
 
 class Fields(dict[str, str]):
@@ -126,7 +128,7 @@ class Page:
         except ValueError:
             raise BadInput("must be an encoded form", field="body") from None
         fields = Fields({name: value.replace("\r\n", "\n") for name, value in pairs})
-        token = self.request.headers.get(CSRF_HEADER) or fields.pop(CSRF_FIELD, "")
+        token = fields.pop(CSRF_FIELD, None) or self.request.headers.get(CSRF_HEADER, "")
         if not hmac.compare_digest(token.encode(), self.csrf.encode()):
             raise Forbidden(self.words["stale_form"])
         return fields
@@ -145,6 +147,9 @@ class Page:
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 
+    def _asset(self, name: str) -> str:
+        return self._root + asset_path(name)
+
     @property
     def path(self) -> str:
         return self.request.scope["path"].removeprefix(self._root)
@@ -156,7 +161,7 @@ class Page:
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         request = self.request
         content = _TEMPLATES.get_template(template).render(
-            asset=lambda name: self._root + asset_path(name),
+            asset=self._asset,
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,
             here=self.here,
@@ -192,7 +197,9 @@ class Page:
 Handler = Callable[[Page], Awaitable[Response]]
 
 
-def page_endpoint(handler: Handler, settings: Settings, rest_app: ASGIApp, *, public: bool = False) -> Callable[[Request], Awaitable[Response]]:
+def page_endpoint(
+    handler: Handler, settings: Settings, rest_app: ASGIApp, *, public: bool = False
+) -> Callable[[Request], Awaitable[Response]]:
     """Return a route's endpoint: log in first unless `public`, and show errors as pages."""
 
     async def endpoint(request: Request) -> Response:

@@ -58,7 +58,7 @@ async def show_person(page: Page) -> Response:
     user, query = page.request.path_params["user_id"], page.query
     namespace = query.get("namespace")
     kind = query.get("kind", "facts")
-    whose = {"user_id": user, "namespace": namespace}
+    whose: dict[str, Any] = {"user_id": user, "namespace": namespace}
     week_ago = (datetime.now(UTC) - timedelta(days=7)).isoformat()
     profile, blocks, facts, learned, changes, sessions = await asyncio.gather(
         _unless_refused(page, "GET", "/v1/profile", **whose),
@@ -68,7 +68,11 @@ async def show_person(page: Page) -> Response:
         _unless_refused(page, "GET", "/v1/changes", limit=_CHANGES, **whose),
         page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **whose),
     )
-    recent = [change for change in (changes or {"changes": []})["changes"] if datetime.fromisoformat(change["at"]) >= datetime.fromisoformat(week_ago)]
+    recent = [
+        change
+        for change in (changes or {"changes": []})["changes"]
+        if datetime.fromisoformat(change["at"]) >= datetime.fromisoformat(week_ago)
+    ]
     return page.render(
         "person.html",
         user=user,

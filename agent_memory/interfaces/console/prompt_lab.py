@@ -24,7 +24,8 @@ async def show_prompt(page: Page) -> Response:
         page.rest("POST", "/v1/memory/prompt", body),
         page.rest("POST", "/v1/long-term-memory/search", {"text": query["q"], "limit": _NEAREST, **filters}),
     )
-    shown = {memory["id"] for memory in answer["long_term_memories"] or ()}
+    memories = answer["long_term_memories"] or []
+    shown = {memory["id"] for memory in memories}
     cut = {each["memory_id"]: each["reason"] for each in (answer["explanation"] or {"cut": ()})["cut"]}
     left_out = [(memory, cut.pop(memory["id"], "too_far")) for memory in nearest["memories"] if memory["id"] not in shown]
     parts = [{"role": message["role"], "text": _text_of(message["content"])} for message in answer["messages"]]
@@ -37,6 +38,7 @@ async def show_prompt(page: Page) -> Response:
         body=orjson.dumps(body, option=orjson.OPT_INDENT_2).decode(),
         left_out=left_out,
         cut=cut,
+        memories=memories,
         parts=parts,
         sections=SECTIONS,
         total=sum(counts),
@@ -47,7 +49,9 @@ def prompt_of(page: Page) -> dict[str, Any]:
     """Return the body of a prompt's request from the page's address."""
     query = page.query
     body: dict[str, Any] = {"query": query["q"], "long_term_search": {"explain": True}}
-    body |= {field: query[name] for name, field in (("user", "user_id"), ("namespace", "namespace"), ("agent", "agent_id")) if name in query}
+    body |= {
+        field: query[name] for name, field in (("user", "user_id"), ("namespace", "namespace"), ("agent", "agent_id")) if name in query
+    }
     if "session" in query:
         names = ("user_id", "namespace", "agent_id")
         body["session"] = {"session_id": query["session"], **{name: body[name] for name in names if name in body}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
@@ -17,7 +18,6 @@ from agent_memory.interfaces.console.paths import BASE
 from agent_memory.interfaces.console.people import show_people, show_person
 from agent_memory.interfaces.console.prompt_lab import show_prompt
 from agent_memory.interfaces.console.sessions import show_session
-from starlette.responses import Response
 
 _PAGES = {
     "": show_overview,
@@ -37,7 +37,9 @@ def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
     ]
     return [
         NamedRoute(BASE + "/static/{name}", serve_asset, include_in_schema=False),
-        NamedRoute(BASE + "/login", page_endpoint(_log_in, settings, rest_app, public=True), methods=["GET", "POST"], include_in_schema=False),
+        NamedRoute(
+            BASE + "/login", page_endpoint(_log_in, settings, rest_app, public=True), methods=["GET", "POST"], include_in_schema=False
+        ),
         NamedRoute(BASE + "/logout", page_endpoint(_log_out, settings, rest_app, public=True), methods=["POST"], include_in_schema=False),
         NamedRoute(BASE + "/do/{action}", page_endpoint(do_action, settings, rest_app), methods=["POST"], include_in_schema=False),
         *pages,

@@ -18,7 +18,7 @@ _MESSAGES = 200
 async def show_session(page: Page) -> Response:
     session_id, query = page.request.path_params["session_id"], page.query
     window = query.number("window", _WINDOW_TOKENS)
-    whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
+    whose: dict[str, Any] = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     filters = {name: {"eq": value} for name, value in whose.items() if value is not None}
     session, found = await asyncio.gather(
         page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **whose),
@@ -26,10 +26,19 @@ async def show_session(page: Page) -> Response:
     )
     made: defaultdict[str, list[Any]] = defaultdict(list)
     for memory in found["memories"]:
-        for message in {*(memory.get("extracted_from") or ()), *(name for each in memory.get("evidence") or () for name in each["message_ids"])}:
+        for message in {
+            *(memory.get("extracted_from") or ()),
+            *(name for each in memory.get("evidence") or () for name in each["message_ids"]),
+        }:
             made[message].append(memory)
     return page.render(
-        "session.html", session=session, made=made, memories=found, window=window, chosen=query.get("message"), parts=[_shown(each) for each in session["messages"]]
+        "session.html",
+        session=session,
+        made=made,
+        memories=found,
+        window=window,
+        chosen=query.get("message"),
+        parts=[_shown(each) for each in session["messages"]],
     )
 
 

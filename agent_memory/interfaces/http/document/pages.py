@@ -29,7 +29,7 @@ _DAY_SECONDS = 86_400
 
 
 def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
-    """Return `/`, which leads browsers to `start_page`; `/docs` for the document at `openapi_url`, its files, and `/redoc`, its other name."""
+    """Return `/`, which leads browsers to `start_page`; `/docs` for the document at `openapi_url`; and `/redoc`, its other name."""
 
     async def start(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):

@@ -1,0 +1,104 @@
+"""A real Chromium, and the server that it looks at. A missing browser fails the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.runtime import open_runtime
+from tests.support.api import serving
+from tests.support.stack import stack
+
+CHROMIUM = "/usr/bin/chromium"
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "console":
+            item.add_marker("browser")
+
+
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncGenerator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
+    """Make pages in contexts of their own. Errors of scripts, dialogs and breaches of the content policy fail the test."""
+    contexts: list[Any] = []
+    problems: list[str] = []
+
+    async def make(url: str, **options: Any) -> Page:
+        context = await browser.new_context(base_url=url, **options)
+        context.set_default_timeout(30_000)
+        contexts.append(context)
+        page = await context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        return page
+
+    yield make
+    for context in contexts:
+        await context.close()
+    # An expected error answer is named, too.
+    assert not [problem for problem in problems if "Failed to load resource" not in problem]
+
+
+@pytest.fixture(scope="module")
+def module_settings() -> Callable[..., Settings]:
+    """Settings with a KEY_PREFIX of this file."""
+    from ulid import ULID
+
+    from agent_memory.foundation.core.settings import load_settings
+
+    prefix = f"t{str(ULID()).lower()}"
+    return lambda **given: load_settings(**{"KEY_PREFIX": prefix, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", **given})
+
+
+@pytest.fixture(scope="module")
+async def open_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
+    """A server with a worker that asks nobody for credentials."""
+    async with stack(module_settings(), redis_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def api(open_url: str) -> AsyncGenerator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=open_url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+async def guarded_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
+    """A server that asks for API keys, without a worker."""
+    settings = module_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)
+    async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
+        yield url
+
+
+ADMIN = "the-operators-own-key-of-these-tests"
