@@ -144,7 +144,7 @@ async def test_a_page_makes_few_calls(make_settings: Callable[..., Settings], re
 async def test_calls_of_the_console_are_audited_and_counted_as_any_other(
     make_settings: Callable[..., Settings], redis_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="3")
+    settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="1", LIMIT_REQUESTS_BURST="3")
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         assert (await client.get("/console/people")).status_code == 200
         audited = capsys.readouterr().out
