@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
+from ulid import ULID
 
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
@@ -72,12 +73,12 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
 @pytest.fixture(scope="module")
 def module_settings() -> Callable[..., Settings]:
     """Settings with a KEY_PREFIX of this file."""
-    from ulid import ULID
-
-    from agent_memory.foundation.core.settings import load_settings
-
     prefix = f"t{str(ULID()).lower()}"
-    return lambda **given: load_settings(**{"KEY_PREFIX": prefix, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", **given})
+
+    def make(**given: str) -> Settings:
+        return load_settings(**{"KEY_PREFIX": prefix, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", **given})
+
+    return make
 
 
 @pytest.fixture(scope="module")
