@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,7 +12,6 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-import orjson
 from jinja2 import Environment, FileSystemLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -38,7 +38,7 @@ _POLICY = (
 _MOST_FORM_BYTES = 1024 * 1024
 _MOST_FIELDS = 50
 _FOLDER = Path(__file__).parent
-_WORDS: dict[str, dict[str, str]] = {path.stem: orjson.loads(path.read_bytes()) for path in sorted((_FOLDER / "words").glob("*.json"))}
+_WORDS: dict[str, dict[str, str]] = {path.stem: json.loads(path.read_bytes()) for path in sorted((_FOLDER / "words").glob("*.json"))}
 
 
 def _day(text: str) -> str:

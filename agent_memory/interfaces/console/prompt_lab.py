@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
-import orjson
 from starlette.responses import Response
 
 from agent_memory.interfaces.console.frame import Page
@@ -35,7 +35,7 @@ async def show_prompt(page: Page) -> Response:
     return page.render(
         "prompt.html",
         answer=answer,
-        body=orjson.dumps(body, option=orjson.OPT_INDENT_2).decode(),
+        body=json.dumps(body, indent=2, ensure_ascii=False),
         left_out=left_out,
         cut=cut,
         memories=memories,

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import orjson
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message
 
@@ -43,7 +43,7 @@ class Rest:
     ) -> Any:
         """Return an operation's JSON answer. `path` is not percent-encoded; queries that are None are left out. Raises RestError."""
         self.calls += 1
-        body = b"" if json is None else orjson.dumps(json)
+        body = b"" if json is None else to_json(json)
         given = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
         scope = {
             **self._shared,
@@ -73,7 +73,7 @@ class Rest:
                 parts.append(message.get("body", b""))
 
         await self._app(scope, receive, send)
-        answer = orjson.loads(b"".join(parts) or b"null")
+        answer = from_json(b"".join(parts) or b"null")
         if status >= 400:
             raise RestError(status, _message_of(answer, status))
         return answer

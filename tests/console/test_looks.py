@@ -1,0 +1,81 @@
+"""Every page at three widths and in both themes: nothing sticks out, and axe finds nothing serious."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Page
+
+from tests.console.test_pages import DEMO, demo_page
+
+AXE = (Path(__file__).parent / "axe.min.js").read_text("utf-8")
+PAGES = (
+    "",
+    "/people",
+    "/people/nobody",
+    f"/people/{DEMO}",
+    f"/people/{DEMO}?edit={DEMO}-fact-1",
+    f"/people/{DEMO}?kind=said",
+    "/memories",
+    "/memories?q=peanuts",
+    "/memories?q=peanuts&topic=nothing",
+    "/prompt",
+    f"/prompt?q=What+can+I+cook%3F&user={DEMO}&session={DEMO}&profile=1&blocks=1",
+    f"/sessions/{DEMO}?user={DEMO}",
+    f"/forget?id={DEMO}-fact-1&user={DEMO}",
+    "/nowhere",
+)
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1024, "light"), (1600, "dark")])
+async def test_pages_fit_and_can_be_read_by_all(
+    width: int, theme: str, new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient
+) -> None:
+    options = {"viewport": {"width": width, "height": 900}, "color_scheme": theme, "reduced_motion": "reduce"}
+    page: Page = await demo_page(new_page, open_url, api, "/console", **options)
+    for path in PAGES:
+        await page.goto(f"/console{path}")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
+        await page.evaluate(AXE)
+        found: Any = await page.evaluate("axe.run()")
+        serious = [violation for violation in found["violations"] if violation["impact"] in ("serious", "critical")]
+        assert not serious, (path, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious])
+
+
+async def test_empty_store_and_login_can_be_read_by_all(new_page: Callable[..., Any], guarded_url: str) -> None:
+    for theme in ("light", "dark"):
+        page: Page = await new_page(guarded_url, color_scheme=theme)
+        await page.goto("/console")
+        await page.evaluate(AXE)
+        found: Any = await page.evaluate("axe.run()")
+        assert not [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")]
+
+
+async def test_keyboard_reaches_the_content_and_every_action(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
+    page = await demo_page(new_page, open_url, api, f"/console/people/{DEMO}")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.className") == "skip"
+    names: set[str] = set()
+    for _ in range(60):
+        await page.keyboard.press("Tab")
+        names.add(await page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent.trim()"))
+    assert {"Overview", "Where this comes from", "Edit", "Forget", "Pin"} <= names
+
+
+async def test_pages_weigh_little(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
+    page = await demo_page(new_page, open_url, api, "/console")
+    for path in PAGES:
+        fresh: Page = await new_page(open_url)
+        network = await fresh.context.new_cdp_session(fresh)
+        sizes: list[float] = []
+        network.on("Network.loadingFinished", lambda event, sizes=sizes: sizes.append(event["encodedDataLength"]))
+        await network.send("Network.enable")
+        await fresh.goto(f"/console{path}", wait_until="networkidle")
+        print(f"{path or '/'}: {sum(sizes) / 1000:.0f} kB in {len(sizes)} requests")
+        assert sum(sizes) < 150_000, path
+        await fresh.context.close()
+    assert page
