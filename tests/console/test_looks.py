@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,17 @@ async def test_keyboard_reaches_the_content_and_every_action(new_page: Callable[
     assert {"Overview", "Where this comes from", "Edit", "Forget", "Pin"} <= names
 
 
+def _note_size(sizes: list[float], event: dict[str, Any]) -> None:
+    sizes.append(event["encodedDataLength"])
+
+
 async def test_pages_weigh_little(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
     page = await demo_page(new_page, open_url, api, "/console")
     for path in PAGES:
         fresh: Page = await new_page(open_url)
         network = await fresh.context.new_cdp_session(fresh)
         sizes: list[float] = []
-        network.on("Network.loadingFinished", lambda event, sizes=sizes: sizes.append(event["encodedDataLength"]))
+        network.on("Network.loadingFinished", partial(_note_size, sizes))
         await network.send("Network.enable")
         await fresh.goto(f"/console{path}", wait_until="networkidle")
         print(f"{path or '/'}: {sum(sizes) / 1000:.0f} kB in {len(sizes)} requests")
