@@ -168,6 +168,13 @@ async def test_missing_things_and_wrong_numbers_are_pages_too(new_page: Make, op
         await expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
 
 
+async def test_browsers_that_prefer_chinese_read_chinese(new_page: Make, open_url: str) -> None:
+    page: Page = await new_page(open_url, locale="zh-CN")
+    await page.goto("/console/people")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("人员")
+    await expect(page.locator("html")).to_have_attribute("lang", "zh")
+
+
 async def demo_page(new_page: Make, url: str, api: httpx.AsyncClient, path: str, **options: Any) -> Page:
     """A page of a server that has the demo, with its profile."""
     page: Page = await new_page(url, **options)

@@ -60,6 +60,7 @@ def test_every_word_of_the_templates_is_in_every_language() -> None:
     for language, words in languages.items():
         assert used <= words.keys(), language
         assert words.keys() == languages["en"].keys(), language
+    assert not set(dir(dict)).intersection(languages["en"]), "a template would find the dictionary's method"
     own = {"language", "no_page", "stale_form", "demo_block", "demo_block_for"}
     unused = {word for word in languages["en"].keys() - used - own if not word.startswith(beginnings)}
     assert not unused
