@@ -42,9 +42,9 @@ def test_mentions_of_memory_are_no_requests(record_property: pytest.RecordProper
 def test_filler_questions_and_requests_are_recognized_as_measured(record_property: pytest.RecordProperty) -> None:
     """The floors are what was measured: they hold the rules where they are."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
-    assert share("filler recognized", filler, record_property) >= 0.7
+    assert share("filler recognized", filler, record_property) >= 0.81
     questions = [is_bare_question(line["text"]) for line in lines("questions")]
-    assert share("questions recognized", questions, record_property) >= 0.35
+    assert share("questions recognized", questions, record_property) >= 0.65
     statements = [not is_bare_question(line["text"]) for line in lines("not_questions")]
     assert share("statements in a question's clothes kept", statements, record_property) >= 0.85
     requests = [(request := memory_request(line["text"])) is not None and request.kind == line["kind"] for line in lines("requests")]
