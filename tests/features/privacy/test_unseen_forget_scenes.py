@@ -82,7 +82,7 @@ async def judge(rig: Rig, scene: Scene) -> str:
     return "right" if all(scene.texts[place] in left for place in scene.stays) else "too much"
 
 
-@pytest.mark.parametrize(("recognized", "least"), [(False, 18), (True, 30)])
+@pytest.mark.parametrize(("recognized", "least"), [(False, 11), (True, 32)])
 async def test_proposals_name_what_was_meant(rig: Rig, recognized: bool, least: int) -> None:
     """Said in the conversation, and as if every request was `recognized` as one."""
     judged: list[tuple[str, str]] = []

@@ -48,7 +48,6 @@ class _Answer(BaseModel):
 _MESSAGE = MemoryMessage(role="user", content="-", id="m")
 # What the other parameters are given, by their names.
 _GIVEN: dict[str, Any] = {
-    "kinds": ("filler",),
     "now": _NOW,
     "said": _NOW,
     "given": None,

@@ -24,7 +24,6 @@ from agent_memory.features.privacy.forget.word_lists import (
 )
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.languages.questions import without_interrogatives
-from agent_memory.foundation.text.message_kinds import is_surely
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.terms import fold, is_blankless, words
 from agent_memory_client.models import MemoryMessage
@@ -74,9 +73,7 @@ def requested(text: str) -> Subject:
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
     """Return what a message asks to forget. Only the user can ask, not assistant, tools or quotes."""
     request = memory_request(message.content) if message.role == "user" else None
-    if request is not None:
-        return subject_of(request.subject, about=request.about) if request.kind == "forget" else None
-    return requested(message.content) if message.role == "user" and is_surely(message.content, ("forget",)) else None
+    return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
 
 def sentences(text: str) -> list[str]:

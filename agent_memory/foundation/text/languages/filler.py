@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agent_memory.foundation.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
-from agent_memory.foundation.text.message_kinds import is_surely
 from agent_memory.foundation.text.terms import EDGES, STOP_WORDS, fold
 
 _MOST_CHARS = 20_000
-# What is taken for filler is not remembered.
-_SURE = 0.97
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 _DIGITS = "0123456789"
@@ -86,10 +83,8 @@ def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
 
 def is_filler(text: str) -> bool:
     """True for filler words, noise, punctuation or emoji only; answers ("No.") and numbers are content."""
-    return len(text) <= _MOST_CHARS and (_is_made_of_filler(text) or (len(_words(text)) > 1 and is_surely(text, ("filler",), least=_SURE)))
-
-
-def _is_made_of_filler(text: str) -> bool:
+    if len(text) > _MOST_CHARS:
+        return False
     said = _words(text)
     if not said:
         return True
@@ -121,7 +116,7 @@ def has_content(query: str) -> bool:
     if (len(said) == 1 and said[0] in _answers()) or _whole().get(tuple(said)) is False:
         # Answers such as "yes" and "me too" ask for nothing.
         return False
-    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not _is_made_of_filler(query)
+    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
 
 
 def literal_words(query: str) -> list[str]:

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
-from agent_memory.foundation.text.message_kinds import is_surely
 from agent_memory.foundation.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
 _BEGINNING = 256
@@ -125,9 +124,7 @@ def is_bare_question(text: str) -> bool:
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
     said = [sentence for sentence in sentences if not is_filler(sentence)]
     parts = [(sentence, _clauses(sentence)) for sentence in said]
-    if any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms()):
-        return bool(parts)
-    return text.rstrip()[-1:] not in _STOPS and is_surely(text, ("question", "task"))
+    return bool(parts) and any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms())
 
 
 def _clauses(sentence: str) -> list[list[Token]]:
