@@ -44,7 +44,7 @@ class ServerSettings(Group):
         "AUDIT_LOG",
         meaning="whether the log says of each request and MCP call who made it and which ids it named, never what was said",
     )
-    console: bool = setting(True, "CONSOLE_ENABLED", meaning="whether the API has a console for browsers, at `/console`")
+    console: bool = internal(True, "CONSOLE_ENABLED")
     cors_allowed_origins: str = setting(
         "",
         "CORS_ALLOWED_ORIGINS",
