@@ -234,7 +234,7 @@ async def test_fifty_writers_on_one_session_while_it_is_summarized_and_extracted
         async def idle() -> bool:
             return not await waiting(rig)
 
-        await wait_until(idle, "an empty backlog")
+        await wait_until(idle, "an empty backlog", 120)
         stop.set()
         await asyncio.gather(*workers)
         entries = (await rig.rt[SessionStore].by_sid(rig.sid(SessionRef("s"))))[1].messages  # type: ignore[index]

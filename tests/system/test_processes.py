@@ -246,7 +246,7 @@ async def test_sigterm_under_load(on: Ground, redis: aioredis.Redis) -> None:
     async def idle() -> bool:
         return not any([await redis.zcard(_KEYS.due(kind)) for kind in (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY)])
 
-    await wait_until(idle, "an empty backlog", 60)
+    await wait_until(idle, "an empty backlog", 120)
     for session, ids in written.items():
         stored = [decode_entry(raw).message.id for raw in await redis.lrange(_KEYS.session(sid(session)).messages, 0, -1)]
         assert stored == ids

@@ -102,7 +102,7 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         async def idle() -> bool:
             return not await waiting(newer)
 
-        await wait_until(idle, "an empty backlog once the newer worker is there")
+        await wait_until(idle, "an empty backlog once the newer worker is there", 120)
         stop.set()
         await asyncio.gather(*workers)
         assert sorted(one.text for one in await newer.stored()) == sorted(texts)
