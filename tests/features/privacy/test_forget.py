@@ -243,7 +243,7 @@ async def test_a_negation_is_not_what_it_negates(rig: Rig) -> None:
     assert await texts(rig) == ["I'm not vegetarian anymore."]
 
 
-async def test_what_the_assistant_repeats_goes_with_it(rig: Rig) -> None:
+async def test_repetitions_by_the_assistant_are_forgotten_with_the_statement(rig: Rig) -> None:
     await say(rig, "My locker code is 7721.", "I work at Acme.")
     await say(rig, "Noted: 7721.", "Acme is a fine place.", role="assistant")
     await say(rig, "Please forget my locker code")

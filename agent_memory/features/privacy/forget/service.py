@@ -125,7 +125,7 @@ class ForgetService:
         Raises BadInput and Forbidden without a clear owner, and Conflict if the memories keep changing.
         """
         writing(scope)
-        whose = _whose(scope, request)
+        whose = _whose(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
 
         async def mean() -> Meant:
             return await (self._by_text(scope, request, whose) if request.ids is None else self._by_ids(scope, request.ids, whose))
@@ -139,7 +139,7 @@ class ForgetService:
         writing(scope)
 
         async def mean() -> Meant:
-            meant = await self._by_ids(scope, ids, _whose(scope, ForgetMemoryRequest(ids=["-"])))
+            meant = await self._by_ids(scope, ids, _whose(scope))
             memories = [*(chosen.memory for chosen in meant.facts), *meant.turns.values()]
             if not only_if([memory.now for memory in memories if memory.now is not None]):
                 return Meant(meant.whose)
@@ -434,17 +434,19 @@ def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) 
     return None if last is None else subject_of(last)
 
 
-def _whose(scope: Scope, request: ForgetMemoryRequest) -> Whose:
+def _whose(
+    scope: Scope, namespace: str | None = None, user_id: str | None = None, session_id: str | None = None, *, by_text: bool = False
+) -> Whose:
     if scope.agents is not None:
         raise Forbidden("these credentials are limited to some agents: messages belong to no agent, so they forget none")
-    namespace, user_id = list_place_of(scope, request.namespace, request.user_id)
+    namespace, user_id = list_place_of(scope, namespace, user_id)
     if user_id is None and scope.users is not None and len(scope.users) == 1:
         user_id = next(iter(scope.users))
-    if user_id is None and request.text is not None:
+    if user_id is None and by_text:
         raise BadInput("say whose memories are meant: send the user's id as user_id", field="user_id")
     if namespace is None and scope.namespaces is not None and len(scope.namespaces) == 1:
         namespace = next(iter(scope.namespaces))
-    return Whose(namespace, user_id, request.session_id)
+    return Whose(namespace, user_id, session_id)
 
 
 def _is_of(whose: Whose, record: MemoryRecord) -> bool:
