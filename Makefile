@@ -35,7 +35,7 @@ serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
 test: dev
-	$(PYTEST) --no-loadscope-reorder -m "not real_model and not browser" $(ARGS)
+	$(PYTEST) --no-loadscope-reorder -m "not real_model and not browser" $(ARGS) || scripts/tests.sh again
 
 # What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
 quick: dev

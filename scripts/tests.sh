@@ -1,7 +1,8 @@
 #!/bin/sh
 # Tests that need environments of their own, after `make dev`; what follows the name goes to pytest:
 # `tests.sh frameworks`, `frameworks-2`, `frameworks-3`: the client's adapters beside real frameworks; `tests.sh compat`: the own clients of
-# the products whose APIs are served; `tests.sh typescript`: the TypeScript client; `tests.sh coverage`: which lines all but slow tests run.
+# the products whose APIs are served; `tests.sh typescript`: the TypeScript client; `tests.sh coverage`: which lines all but slow tests run;
+# `tests.sh again`: what failed last, once more and alone, so that an overloaded machine is told from a defect.
 set -eu
 cd "$(dirname "$0")/.."
 kind=${1:-}
@@ -27,6 +28,11 @@ typescript)
     scripts/node_packages.sh install
     .venv/bin/python -m pytest tests/interfaces/typescript "$@"
     ;;
+again)
+    # Nothing failed, but the run did not end well: exit code 5.
+    .venv/bin/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -n 0 "$@"
+    echo "Passed when run alone. They are unsteady: mend them." >&2
+    ;;
 coverage)
     # Lines of processes that tests start count, too; no figure is asked for.
     rm -rf .coverage-data && mkdir .coverage-data
@@ -35,5 +41,5 @@ coverage)
     .venv/bin/python -m coverage combine --quiet
     .venv/bin/python -m coverage report
     ;;
-*) echo "usage: tests.sh frameworks|frameworks-2|frameworks-3|compat|typescript|coverage [PYTEST ARGUMENTS]" >&2; exit 2 ;;
+*) echo "usage: tests.sh frameworks|frameworks-2|frameworks-3|compat|typescript|again|coverage [PYTEST ARGUMENTS]" >&2; exit 2 ;;
 esac

@@ -335,22 +335,26 @@ class SessionService:
         return timed
 
     def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
-        timed = self._check_times(messages)
+        timed = self._set_times(messages)
         check_annotations(scope, messages)
         self._sizes.check_messages(messages)
         notice_roles(messages)
         note_unreadable_dates(message.own_fields.get("metadata") for message in messages)
         return timed
 
-    def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
+    def _set_times(self, messages: Sequence[MemoryMessage]) -> bool:
         rules = self._settings.working
-        latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
+        received = datetime.now(UTC)
+        latest = received + timedelta(seconds=rules.max_future_seconds)
         timed = True
         for position, message in enumerate(messages):
             if "created_at" not in message.model_fields_set:
                 timed = False
                 if rules.require_timestamps:
                     raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{position}.created_at")
+                # Microseconds keep the order; the time that reading a request takes is no time between messages.
+                message.created_at = received + timedelta(microseconds=position)
+                message.model_fields_set.discard("created_at")
             elif message.created_at > latest:
                 raise BadInput(
                     f"is more than {rules.max_future_seconds} s in the future; give the time at which the message was said",
