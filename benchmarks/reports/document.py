@@ -41,7 +41,7 @@ def page(before: str, result: dict[str, Any]) -> str:
     machine = result.get("machine", {})
     when = f"Taken {machine['when'][:10]} with Python {machine['python']} on {machine['cpu']}.\n\n" if machine else ""
     picture = "![CPU of the API beside its limits](performance.svg)\n\n"
-    return f"{head}{BEGIN}\n\n{when}{goals.markdown(result)}\n{picture}{report.markdown(result)}\n{END}{tail}"
+    return f"{head}{BEGIN}\n\n{when}{goals.markdown(result)}\n{picture}{report.summary(result)}\n{END}{tail}"
 
 
 def write(results: Sequence[dict[str, Any]], folder: Path = _DOCS) -> None:

@@ -26,11 +26,18 @@ def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, floa
     bare, raw = (_limit(result, limit, name, row["concurrency"]) for limit in ("bare", "redis"))
     if bare is None or raw is None:
         return None
+
+    def cpu_ratio(ours: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> float:
+        return _cpu(ours, "api") / floor if (floor := _floor(a, b)) else float("nan")
+
+    def beyond_ms(ours: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> float:
+        return float(ours["p50_ms"] - a["p50_ms"] - b["p50_ms"])
+
     return {
         "floor_cpu": _floor(bare, raw),
-        "cpu_ratio": paired(lambda ours, a, b: _cpu(ours, "api") / floor if (floor := _floor(a, b)) else float("nan"), row, bare, raw),
+        "cpu_ratio": paired(cpu_ratio, row, bare, raw),
         "floor_p50_ms": bare["p50_ms"] + raw["p50_ms"],
-        "beyond_ms": paired(lambda ours, a, b: ours["p50_ms"] - a["p50_ms"] - b["p50_ms"], row, bare, raw),
+        "beyond_ms": paired(beyond_ms, row, bare, raw),
     }
 
 
@@ -48,6 +55,28 @@ def markdown(result: dict[str, Any]) -> str:
     """The whole run."""
     parts = [_operations(result), _growth(result), _others(result)]
     return "\n\n".join(parts) + "\n"
+
+
+_SUMMARY = (
+    *("put 4", "append to 10", "get last 20 of 10", "create 20", "search", "search, new query", "prompt", "prompt, new query"),
+    "chat turn",
+)
+
+
+def summary(result: dict[str, Any]) -> str:
+    """Return the tables of the documentation: the main operations one at a time and at the highest concurrency, and growth."""
+    measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
+    rows = {(row["operation"], row["concurrency"]): row for row in result["operations"] if row["memories"] in measured}
+    levels = sorted({concurrency for _, concurrency in rows})
+    head, lines = ["operation"], [[name] for name in _SUMMARY if any((name, level) in rows for level in levels)]
+    for level in (levels[0], levels[-1]) if levels else ():
+        head += [f"p50 / p95 ms x{level}", f"per s x{level}", f"API CPU s/1,000 x{level}"]
+        for line in lines:
+            if row := rows.get((line[0], level)):
+                line += [f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f}", f"{row['per_second']:.0f}", f"{_cpu(row, 'api'):.2f}"]
+            else:
+                line += [""] * 3
+    return "### Operations\n\n" + table(head, lines) + "\n\n" + _growth(result) + "\n"
 
 
 def _operations(result: dict[str, Any]) -> str:
