@@ -18,30 +18,30 @@ class AuthSettings(Group):
     auth_mode: Literal["disabled", "token", "oauth2"] = setting(
         "disabled",
         "AUTH_MODE",
-        meaning="who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
+        meaning="credentials: none, API keys, or JWTs of a login provider",
     )
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
     open_to_network: bool = setting(
         False,
         "AUTH_DISABLED_ON_NETWORK",
-        meaning="let everybody in on other addresses than 127.0.0.1, too, where nobody is asked for credentials",
+        meaning="allow other addresses than 127.0.0.1 without credentials",
     )
     secret: SecretStr | None = setting(
         None,
         "AUTH_SECRET",
-        meaning="key of the digests that API keys are kept as; made and kept in Redis if not given. Another one makes all keys void",
+        meaning="HMAC key of stored API keys; generated if unset. A new one invalidates all API keys",
         min_length=16,
     )
     admin_token: SecretStr | None = setting(
-        None, "AUTH_ADMIN_TOKEN", meaning="a key for the operator, who may make the others", min_length=16
+        None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
     )
-    oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="the `iss` that JWTs must have")
-    oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="the `aud` that they must have; not looked at if not given")
+    oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
+    oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud`; not checked if unset")
     oauth2_jwks_url: str | None = setting(
         None,
         "OAUTH2_JWKS_URL",
-        meaning="where the login provider's public keys are; below the issuer, at `/.well-known/jwks.json`, if not given",
+        meaning="URL of the login provider's public keys; default: `/.well-known/jwks.json` below the issuer",
         pattern=r"^https?://\S+$",
     )
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
@@ -49,14 +49,13 @@ class AuthSettings(Group):
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
-        meaning="JSON object: which claim names the caller's `tenant`, the `namespace`s, the `user` (`sub` for one) and the `agent`s that "
-        "the caller may reach, and the `role`s; all of what no claim is named for",
+        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role`; without a claim, all are reachable",
     )
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
-        meaning="JSON object: what the words of the `role` claim mean here (`read`, `write`, `admin`); `*`: the role of everybody while no "
-        "claim names roles, `write` if not given",
+        meaning="JSON object: words of the `role` claim and their role (`read`, `write`, `admin`); `*`: the role if no "
+        "claim is set (`write`)",
     )
 
     @property

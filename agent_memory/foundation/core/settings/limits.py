@@ -24,28 +24,26 @@ class LimitSettings(Group):
     requests_per_minute: int = setting(
         0,
         "LIMIT_REQUESTS_PER_MINUTE",
-        meaning="requests that a tenant may make in the long run, a body of 16 KiB or more counting for several; more are refused "
-        "with 429 and `Retry-After`; 0: any number",
+        meaning="requests per tenant and minute; 0: unlimited. Each 16 KiB of a body counts as one more. Beyond: 429",
         ge=0,
     )
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
     memories: int = setting(
         0,
         "LIMIT_MEMORIES",
-        meaning="memories, messages included, that a tenant may keep; then writes are refused with 429; 0: any number",
+        meaning="memories per tenant, messages included; 0: unlimited. Beyond: 429",
         ge=0,
     )
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
-        meaning="models' tokens that a tenant may use in a day (UTC), embeddings too; then background work with one waits for the "
-        "next day; 0: any number",
+        meaning="model tokens per tenant and day (UTC), embeddings included; 0: unlimited. Beyond: work waits for the next day",
         ge=0,
     )
     tenants: dict[str, TenantLimits] = setting(
         {},
         "LIMIT_TENANTS",
-        meaning="JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
+        meaning="JSON object: tenants and their `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
     )
     query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)

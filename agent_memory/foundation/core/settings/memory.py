@@ -16,8 +16,8 @@ class LongTermSettings(Group):
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
-    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="whether messages are promoted word for word")
-    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="whether a model server is asked for facts")
+    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="make memories of messages, word for word")
+    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="ask a model server for facts")
     extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
     extraction_batch_tokens: int = internal(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
     usage_every_minutes: float = internal(15.0, "USAGE_EVERY_MINUTES", ge=0)
@@ -25,7 +25,7 @@ class LongTermSettings(Group):
     redact_secrets: bool = setting(
         True,
         "REDACT_SECRETS",
-        meaning="take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
+        meaning="remove keys, tokens, passwords and card numbers from memories and from requests to a model server",
     )
     context_tags: str = setting(
         "system-reminder,relevant-memories,task-notification,user-memories,recalled-memories,memory-context,mem0-context,supermemory-context,"
@@ -34,28 +34,28 @@ class LongTermSettings(Group):
         "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
         "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
         "CONTEXT_TAGS",
-        meaning="tags of blocks that a harness puts into messages, with commas between them: what stands in such a block is not remembered",
+        meaning="comma-separated tags of blocks that a harness adds to messages; their content is not remembered",
     )
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",
-        meaning="facts from conversations that would end others are only proposed, until somebody approves them",
+        meaning="only propose facts from conversations that would end other facts",
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
         86400,
         "FORGET_UNDO_SECONDS",
-        meaning="what somebody asked to forget can be brought back so long; 0 deletes it for good at once",
+        meaning="time for undoing a request to forget; 0 deletes at once",
         ge=0,
         le=2592000,
     )
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
         "FORGET_IN_CONVERSATION",
-        meaning='what "forget that …" does when the user of a session says it: `propose` it for approval, `auto` carry it out, or `off`',
+        meaning='when a user says "forget that …" in a session: `propose` it for approval, do it (`auto`), or `off`',
     )
     quarantine: bool = setting(
-        True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
+        True, "QUARANTINE", meaning="set aside memories that read like instructions to a model until they are approved"
     )
     vector_algorithm: Literal["FLAT", "HNSW"] = archived("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = internal("FLOAT16", "VECTOR_TYPE")
@@ -64,14 +64,12 @@ class LongTermSettings(Group):
 class ForgettingSettings(Group):
     """Automatic forgetting: off unless enabled and bounded."""
 
-    enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="whether workers forget memories by themselves, by the bounds below")
+    enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="forget memories automatically, by the limits below; undo within 30 days")
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
-    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="memories older than this are forgotten", ge=0)
-    max_inactive_days: float | None = setting(
-        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="memories not found for longer than this are forgotten", ge=0
-    )
+    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="forget memories older than this", ge=0)
+    max_inactive_days: float | None = setting(None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="forget memories not found for this long", ge=0)
     budget_keep_top_n: int | None = setting(
-        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="only so many memories are kept, the most recent ones", ge=0
+        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="keep only this many memories, the most recent ones", ge=0
     )
 
 

@@ -15,34 +15,32 @@ class ModelSettings(Group):
     provider: Literal["auto", "openai", "local"] = setting(
         "auto",
         "MODEL_PROVIDER",
-        meaning="who writes summaries and facts; `auto`: a model server if a key or an address is given, else local",
+        meaning="summaries and facts; `auto`: a model server if a key or URL is set, otherwise local",
     )
-    embedding_provider: Literal["auto", "openai", "local"] = setting(
-        "auto", "EMBEDDING_PROVIDER", meaning="who makes embeddings; `auto` as above"
-    )
-    openai_api_key: SecretStr | None = setting(None, "OPENAI_API_KEY", meaning="key of the model server")
+    embedding_provider: Literal["auto", "openai", "local"] = setting("auto", "EMBEDDING_PROVIDER", meaning="embeddings; `auto` as above")
+    openai_api_key: SecretStr | None = setting(None, "OPENAI_API_KEY", meaning="API key of the model server")
     openai_base_url: str | None = setting(
-        None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="address of any OpenAI-compatible server, with its `/v1`"
+        None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="URL of an OpenAI-compatible server, including `/v1`"
     )
-    embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="address of another server for embeddings alone")
-    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="its key")
-    generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model that writes summaries and facts; any name")
+    embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of another server for embeddings")
+    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="its API key")
+    generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts; any name")
     fast_model: str | None = archived(None, "FAST_MODEL")
-    embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model of the embeddings; any name")
+    embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model for embeddings; any name")
     embedding_dimensions: int | None = archived(None, "EMBEDDING_DIMENSIONS", "REDISVL_VECTOR_DIMENSIONS", ge=1, le=32768)
     rerank_base_url: str | None = setting(
-        None, "RERANK_BASE_URL", meaning="a server with Cohere's rerank API (`POST <url>/rerank`); without one, searches are not reranked"
+        None, "RERANK_BASE_URL", meaning="URL of a server with Cohere's rerank API (`POST <url>/rerank`); unset: no reranking"
     )
-    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="its key")
-    rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="the reranking model", min_length=1)
+    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="its API key")
+    rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)
     context_windows: dict[str, int] = setting(
-        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object: model name to context window in tokens, over the built-in table"
+        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and context windows in tokens; overrides the built-in table"
     )
     default_context_window: int = internal(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="how long a model may be silent in background work; how long its whole answer may take elsewhere",
+        meaning="background work: longest pause of a model; elsewhere: time for a whole answer",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
@@ -50,7 +48,7 @@ class ModelSettings(Group):
     local_model: str = setting(
         "multilingual-e5-small",
         "LOCAL_MODEL",
-        meaning="the local sentence encoder: `multilingual-e5-small`, `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory",
+        meaning="`multilingual-e5-small`, `all-MiniLM-L6-v2`, `use-multilingual-v3`, or a directory",
         min_length=1,
     )
     local_threads: ClassVar[int] = 1

@@ -18,18 +18,18 @@ class RedisSettings(Group):
     `buckets`: parts of the tenants, each with its own indexes and outbox; fixed when a store is made.
     """
 
-    url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it `serve` runs its own")
-    data_dir: Path = setting(Path("agent-memory-data"), "DATA_DIR", meaning="where the embedded Redis keeps its data")
+    url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")
+    data_dir: Path = setting(Path("agent-memory-data"), "DATA_DIR", meaning="data directory of the embedded Redis")
     key_prefix: str = setting(
-        "am", "KEY_PREFIX", meaning="begin of every key, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
+        "am", "KEY_PREFIX", meaning="prefix of all keys, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
     )
     durability: Literal["everysec", "strict"] = setting(
         "everysec",
         "DURABILITY",
-        meaning="`strict`: a write is acknowledged once it is on the disk; `everysec`: once Redis has it, on the disk a second later",
+        meaning="a write is acknowledged: `strict`: on disk; `everysec`: in the log of Redis, on disk within a second",
     )
     buckets: int = setting(
-        1, "REDIS_BUCKETS", meaning="parts that tenants are divided into, for a Redis Cluster; fixed when a store is made", ge=1, le=64
+        1, "REDIS_BUCKETS", meaning="parts of the tenants for a Redis Cluster; fixed when a store is created", ge=1, le=64
     )
     pool_size: int = internal(128, "REDIS_POOL_SIZE", ge=4)
     command_timeout_seconds: float = internal(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)

@@ -11,7 +11,7 @@ class WorkerSettings(Group):
     """`niceness`: how much a separate worker process yields to the API and Redis on its machine."""
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
-    concurrency: int = setting(40, "WORKER_CONCURRENCY", meaning="tasks of a worker at one time", ge=1, le=1000)
+    concurrency: int = setting(40, "WORKER_CONCURRENCY", meaning="parallel tasks of a worker", ge=1, le=1000)
     redelivery_timeout_seconds: float = internal(60.0, "WORKER_REDELIVERY_TIMEOUT_SECONDS", ge=1)
     lease_seconds: float = internal(60.0, "WORKER_LEASE_SECONDS", ge=1)
     max_attempts: int = internal(8, "WORKER_MAX_ATTEMPTS", ge=1)
