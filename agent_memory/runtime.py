@@ -136,7 +136,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     timeout = options.command_timeout_seconds
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     async with AsyncExitStack() as stack:
-        bucket_redises = await locate_buckets(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
+        bucket_redises = await locate_buckets(redis_url, buckets, display_url=shown_url(redis_url), command_timeout=timeout)
         settings = await _with_stores_model(settings, bucket_redises[0], buckets[0])
         models = await open_models(settings)
         stack.push_async_callback(models.close)
@@ -180,10 +180,10 @@ async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)
     try:
         with redis_errors():
-            kept = cast("bytes | None", await client.hget(keys.config, "model"))
+            stored_model = cast("bytes | None", await client.hget(keys.config, "model"))
     finally:
         await client.aclose()
-    model = models.local_model if kept is None else kept.decode()
+    model = models.local_model if stored_model is None else stored_model.decode()
     if model == models.local_model or model not in PACKAGES:
         return settings
     log.warning(

@@ -172,12 +172,12 @@ async def open_foundation(
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
     """Set the Redis options of a bucket and return Redis' version. Raises StartupError."""
-    shown = shown_url(url)
-    version = await check_engine(client, shown)
+    display_url = shown_url(url)
+    version = await check_engine(client, display_url)
     if keys.bucket == 0:
         await ensure_buckets(client, keys, settings.redis.buckets)
     if settings.redis.durability == "strict":
-        await fsync_always(client, shown)
+        await fsync_always(client, display_url)
     return version
 
 

@@ -124,9 +124,9 @@ async def _search(
     values = {name: value for name, value in filters.items() if value is not None}
     values |= {} if namespace is None else {"namespace": {"eq": namespace}}
     values |= {"text": text, "search_mode": SearchModeEnum.HYBRID, "limit": PAGE, "offset": arguments.page * PAGE}
-    found = await services[SearchService].search(caller.scope, read_values(SearchRequest, values))
-    memories = [ArchivedMemory(id=hit.id, text=hit.text, tags=hit.topics or [], created_at=hit.created_at) for hit in found.memories]
-    return ArchivePage(memories=memories, total=found.total, page=arguments.page, has_more=found.next_offset is not None)
+    results = await services[SearchService].search(caller.scope, read_values(SearchRequest, values))
+    memories = [ArchivedMemory(id=hit.id, text=hit.text, tags=hit.topics or [], created_at=hit.created_at) for hit in results.memories]
+    return ArchivePage(memories=memories, total=results.total, page=arguments.page, has_more=results.next_offset is not None)
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:

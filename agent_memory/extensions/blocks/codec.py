@@ -104,7 +104,7 @@ def decode_change(raw: bytes | str) -> BlockChange:
         undoes=int(body["u"]) if "u" in body else None,
         at=from_micros(int(body["at"])),
         actor=body["by"],
-        said=_said(body, settings),
+        said=_describe_change(body, settings),
     )
 
 
@@ -125,7 +125,7 @@ def replay_change(value: str, change: BlockChange) -> str:
     return value[: change.position] + change.inserted + value[end:]
 
 
-def _said(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> str:
+def _describe_change(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> str:
     removed, inserted = len(body["old"]), len(body["new"])
     what = {
         "append": f"appended {inserted} characters",

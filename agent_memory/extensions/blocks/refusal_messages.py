@@ -54,9 +54,9 @@ def too_many_targets(label: str, most: int, most_bytes: int) -> Conflict:
     return Conflict(f"the block {label!r} can be attached to {bounds}: {remedy}", limit=most)
 
 
-def not_in_block(label: str, value: str, wanted: str) -> Conflict:
+def not_in_block(label: str, value: str, old_content: str) -> Conflict:
     """Return the error for a text to replace that is missing; names the nearest line."""
-    number, line = nearest_line(value, wanted)
+    number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"the block {label!r} is empty: append instead of replacing", field="old_content")
     message = f"the block {label!r} does not hold this text. Nearest to it is line {number}: {_cut(line, _NEAREST)}"
@@ -74,12 +74,12 @@ def cannot_undo(label: str, state: str) -> AgentMemoryError:
     return Conflict(f"what this change made of the block {label!r} has changed since: undo the later changes first")
 
 
-def nearest_line(value: str, wanted: str) -> tuple[int, str]:
-    """Return number (from 1) and text of the line most like `wanted`; (0, "") for a blank text.
+def nearest_line(value: str, target: str) -> tuple[int, str]:
+    """Return number (from 1) and text of the line most like `target`; (0, "") for a blank text.
 
     Compares pairs of neighboring letters.
     """
-    pairs = _pairs(wanted[:MAX_BLOCK_CHARS])
+    pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0
     for number, line in enumerate(value.split("\n"), 1):
         if not line.strip():

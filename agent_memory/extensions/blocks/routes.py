@@ -87,8 +87,8 @@ async def put_block(
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """Makes a block of exactly this owner, or changes what is given of it; the rest stays as it is."""
-    owner, wanted = named_owner(namespace, user_id, agent_id), version_wanted(if_match, if_none_match)
-    edit = await services[BlockService].put(scope, owner, label, body, wanted)
+    owner, expected_version = named_owner(namespace, user_id, agent_id), version_wanted(if_match, if_none_match)
+    edit = await services[BlockService].put(scope, owner, label, body, expected_version)
     return ModelResponse(edit, etag(edit.block.version))
 
 

@@ -25,7 +25,9 @@ from agent_memory_client.models import SearchRequest
 from agent_memory_client.models.features.archive import ARCHIVED_TYPES, SAID_TYPES, archive_of, said_to
 
 _HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
-_COUNTS = "In the archive are {archived} memories (archival_memory_search), of conversations {said} messages (conversation_search)."
+_COUNTS = (
+    "In the archive are {archived} memories (archival_memory_search), of conversations {message_count} messages (conversation_search)."
+)
 
 
 class BlocksSection:
@@ -78,38 +80,38 @@ class BlockReads:
         return 1 + len(self.counted)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
-        shown = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
+        blocks = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
         head = _HEAD
-        if self.counted and shown:
-            archived, said = (parse_hits(reply).total for reply in replies[1:])
-            edited = from_micros(max(block.block.updated for block in shown)).isoformat(timespec="seconds").replace("+00:00", "Z")
-            head = f"{_HEAD}\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', said=f'{said:,}')}"
-        return BlocksContent(shown, self.counter, head)
+        if self.counted and blocks:
+            archived, message_count = (parse_hits(reply).total for reply in replies[1:])
+            edited = from_micros(max(block.block.updated for block in blocks)).isoformat(timespec="seconds").replace("+00:00", "Z")
+            head = f"{_HEAD}\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', message_count=f'{message_count:,}')}"
+        return BlocksContent(blocks, self.counter, head)
 
 
 @dataclass(slots=True)
 class BlocksContent:
-    shown: Sequence[ShownBlock]
+    blocks: Sequence[ShownBlock]
     counter: TokenCounter
     head: str = _HEAD
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
         """Return the blocks that fit whole, most specific first: an agent would edit a cut one."""
-        texts = {shown.block.label: block_text(shown.block, self.counter.count) for shown in self.shown}
+        texts = {shown_block.block.label: block_text(shown_block.block, self.counter.count) for shown_block in self.blocks}
         # A token is at least a byte.
         if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
             return FittedBlocks(list(texts.values()), (), self.counter, self.head)
         left = tokens - PER_MESSAGE - self.counter.count(self.head)
-        left_out: list[str] = []
-        for shown in sorted(self.shown, key=lambda shown: -shown.names.bit_count()):
-            label = shown.block.label
+        omitted_labels: list[str] = []
+        for shown_block in sorted(self.blocks, key=lambda shown_block: -shown_block.names.bit_count()):
+            label = shown_block.block.label
             cost = self.counter.count(texts[label]) + 1
             if cost > left:
-                left_out.append(label)
+                omitted_labels.append(label)
                 del texts[label]
             else:
                 left -= cost
-        return FittedBlocks(list(texts.values()), sorted(left_out), self.counter, self.head)
+        return FittedBlocks(list(texts.values()), sorted(omitted_labels), self.counter, self.head)
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ class FittedBlocks:
     """The blocks that the prompt shows, and the labels of those left out."""
 
     texts: Sequence[str]
-    left_out: Sequence[str]
+    omitted_labels: Sequence[str]
     counter: TokenCounter
     head: str = _HEAD
 
@@ -128,8 +130,8 @@ class FittedBlocks:
     def count_tokens(self) -> int:
         return self.counter.count(self.text) + PER_MESSAGE if self.texts else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
-        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.left_out]
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
+        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.omitted_labels]
         return SectionText(parts=[self.text] if self.texts else (), notices=notices)
 
 

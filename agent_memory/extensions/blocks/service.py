@@ -48,7 +48,7 @@ class BlockService:
     async def list_shown(self, scope: Scope, reader: Reader) -> BlockListResponse:
         """Return the blocks that a prompt of these names shows."""
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
-        return BlockListResponse(blocks=[await self._model(shown.block) for shown in chosen])
+        return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
         """Create a block, or change the given fields. Raises VersionMismatch, BlockFull, Conflict."""
@@ -71,9 +71,9 @@ class BlockService:
         labels."""
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
-        owner = next((shown.block.owner for shown in chosen if shown.block.label == label), None)
+        owner = next((shown_block.block.owner for shown_block in chosen if shown_block.block.label == label), None)
         if owner is None:
-            labels = ", ".join(shown.block.label for shown in chosen) or "none"
+            labels = ", ".join(shown_block.block.label for shown_block in chosen) or "none"
             raise NotFound(f"there is no block {label!r} here; there are: {labels}")
         return await self.edit(scope, owner, label, body)
 

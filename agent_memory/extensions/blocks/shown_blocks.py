@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from agent_memory.extensions.blocks.store import ShownBlock
 
 
-def choose_blocks(shown: Iterable[ShownBlock]) -> list[ShownBlock]:
+def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, by label: the most specific, and an owned one before an attached one.
 
     More names are more specific; of equally many, the agent's win over the user's over the namespace's.
     """
     chosen: dict[str, ShownBlock] = {}
-    for candidate in sorted(shown, key=_specificity):
+    for candidate in sorted(candidates, key=_specificity):
         chosen[candidate.block.label] = candidate
     return [chosen[label] for label in sorted(chosen)]
 
 
-def _specificity(shown: ShownBlock) -> tuple[int, int, bool, str]:
-    return shown.names.bit_count(), shown.names, not shown.attached, str(shown.block.owner)
+def _specificity(shown_block: ShownBlock) -> tuple[int, int, bool, str]:
+    return shown_block.names.bit_count(), shown_block.names, not shown_block.attached, str(shown_block.block.owner)

@@ -178,7 +178,7 @@ class BlockStore:
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
         """Queue the read of all blocks that a prompt may show; the `session` (a key) may name the agent."""
-        asked = _SHOWN.read_only(
+        command = _SHOWN.read_only(
             any=f"{self._keys.root}bl",
             session=session,
             root=self._keys.root,
@@ -187,19 +187,19 @@ class BlockStore:
             user_id=reader.user_id,
             agent_id=reader.agent_id,
         )
-        pipe.execute_command(*asked)
+        pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
         """Parse the reply to `queue_shown`, without blocks outside the caller's reach."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
-        shown: list[ShownBlock] = []
+        shown_blocks: list[ShownBlock] = []
         for mask, identity, label, raw in rows:
             reads = BlockOwner(*(name if mask & bit else None for name, bit in zip(names, (1, 2, 4), strict=True)))
             owner = decode_owner(identity) if identity else reads
             if may_read(scope, reads) and may_read(scope, owner):
-                shown.append(ShownBlock(mask, bool(identity), decode_block(owner, label.decode(), raw)))
-        return shown
+                shown_blocks.append(ShownBlock(mask, bool(identity), decode_block(owner, label.decode(), raw)))
+        return shown_blocks
 
     async def load_shown(self, scope: Scope, reader: Reader) -> list[ShownBlock]:
         reply = (await read(self._client, lambda pipe: self.queue_shown(pipe, scope, reader, None)))[0]
@@ -224,9 +224,9 @@ class BlockStore:
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
-    async def _forget_targets(self, scope: Scope, gone: Sequence[StoredBlock]) -> None:
+    async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
         """Forget owners to which only deleted blocks were attached. A crash leaves a harmless entry."""
-        for target in dict.fromkeys(target for block in gone for target in block.attached_to):
+        for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:

@@ -20,10 +20,10 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
     """Raise BadInput for unknown operators, and for operators next to nested fields."""
-    for name, wanted in conditions.items():
-        if not isinstance(wanted, dict):
+    for name, condition in conditions.items():
+        if not isinstance(condition, dict):
             continue
-        nested = cast("dict[str, Any]", wanted)
+        nested = cast("dict[str, Any]", condition)
         operators = [key for key in nested if key.startswith("$")]
         for key in operators:
             if key not in _OPERATORS:
@@ -36,19 +36,19 @@ def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
 
 def matches_filter(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
     """True if a value matches a filter; a missing field is null."""
-    return all(_matches(value.get(name), wanted) for name, wanted in conditions.items())
+    return all(_matches(value.get(name), condition) for name, condition in conditions.items())
 
 
-def _matches(actual: Any, wanted: Any) -> bool:
-    if isinstance(wanted, dict):
-        conditions = cast("dict[str, Any]", wanted)
+def _matches(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):
+        conditions = cast("dict[str, Any]", expected)
         if any(name.startswith("$") for name in conditions):
             return all(_compare(actual, name, operand) for name, operand in conditions.items())
         return isinstance(actual, dict) and matches_filter(cast("dict[str, Any]", actual), conditions)
-    if isinstance(wanted, list):
-        items, others = cast("list[Any]", wanted), cast("list[Any]", actual)
+    if isinstance(expected, list):
+        items, others = cast("list[Any]", expected), cast("list[Any]", actual)
         return isinstance(actual, list) and len(items) == len(others) and all(map(_matches, others, items))
-    return _equal(actual, wanted)
+    return _equal(actual, expected)
 
 
 def _compare(actual: Any, name: str, operand: Any) -> bool:
@@ -60,9 +60,9 @@ def _compare(actual: Any, name: str, operand: Any) -> bool:
     return (numbers or (isinstance(actual, str) and isinstance(operand, str))) and _COMPARISONS[name](actual, operand)
 
 
-def _equal(actual: Any, wanted: Any) -> bool:
+def _equal(actual: Any, expected: Any) -> bool:
     # In JSON, unlike in Python, true is not 1.
-    return actual == wanted and isinstance(actual, bool) == isinstance(wanted, bool)
+    return actual == expected and isinstance(actual, bool) == isinstance(expected, bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -76,8 +76,8 @@ def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondit
 
 
 def _meets(path: Sequence[str], condition: PathCondition) -> bool:
-    wanted = condition.path
-    if len(path) < len(wanted):
+    pattern = condition.path
+    if len(path) < len(pattern):
         return False
-    labels = path[: len(wanted)] if condition.match_type == "prefix" else path[len(path) - len(wanted) :]
-    return all(label in ("*", actual) for actual, label in zip(labels, wanted, strict=True))
+    labels = path[: len(pattern)] if condition.match_type == "prefix" else path[len(path) - len(pattern) :]
+    return all(label in ("*", actual) for actual, label in zip(labels, pattern, strict=True))

@@ -57,8 +57,8 @@ async def get_item(
     namespace: NamespaceQuery = None,
 ) -> Response:
     """Reads a value."""
-    wanted = GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
-    item = await services[ItemService].get_item(scope, owner_of(scope, namespace, user_id), wanted)
+    request = GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
+    item = await services[ItemService].get_item(scope, owner_of(scope, namespace, user_id), request)
     if item is None:
         raise NotFound("Item not found")
     return JsonResponse(item)

@@ -56,7 +56,7 @@ class ItemSearch:
         # `em` is the model of an item's vector, or "x" if it is not to be embedded.
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
-    async def rank(self, scope: Scope, owner: ItemOwner, wanted: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
+    async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
         """Return items from `offset` on, best first; items that are not indexed follow without a score.
 
         The score is the cosine similarity, raised towards 1 by half of the share of query words in the item; without a
@@ -65,11 +65,11 @@ class ItemSearch:
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
         terms = query_terms(query)
-        end = wanted.offset + wanted.limit
-        if wanted.filter:
-            candidates = self._matching(scope, owner, wanted.prefix, wanted.filter)
+        end = request.offset + request.limit
+        if request.filter:
+            candidates = self._matching(scope, owner, request.prefix, request.filter)
         else:
-            candidates = self._candidates(scope, owner, wanted.prefix, vector, terms, max(_LEAST_CANDIDATES, 2 * end))
+            candidates = self._candidates(scope, owner, request.prefix, vector, terms, max(_LEAST_CANDIDATES, 2 * end))
         indexed: list[StoredItem] = []
         unindexed: list[tuple[StoredItem, float | None]] = []
         async for item in candidates:
@@ -81,9 +81,9 @@ class ItemSearch:
             indexed = await self._with_vectors(scope, indexed)
         scored: list[tuple[StoredItem, float | None]] = [(item, _score(item, vector, terms)) for item in indexed]
         scored.sort(key=lambda entry: (-(entry[1] or 0.0), entry[0].entry))
-        if len(scored) + len(unindexed) < end and not wanted.filter:
-            unindexed += await self._rest(scope, owner, wanted.prefix, {item.iid for item, _ in scored}, end - len(scored))
-        return [*scored, *unindexed][wanted.offset : end]
+        if len(scored) + len(unindexed) < end and not request.filter:
+            unindexed += await self._rest(scope, owner, request.prefix, {item.iid for item, _ in scored}, end - len(scored))
+        return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
         """Return names of items without a vector of the current model, of any owner."""
@@ -102,8 +102,8 @@ class ItemSearch:
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []
-        known = {item.iid: vector for item, vector in zip(new, vectors, strict=False)}
-        return [replace(item, vector=known.get(item.iid, item.vector)) for item in items] if known else list(items)
+        new_vectors = {item.iid: vector for item, vector in zip(new, vectors, strict=False)}
+        return [replace(item, vector=new_vectors.get(item.iid, item.vector)) for item in items] if new_vectors else list(items)
 
     async def _matching(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], conditions: Mapping[str, Any]
@@ -146,13 +146,13 @@ class ItemSearch:
         return query
 
     async def _rest(
-        self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], known: Collection[str], limit: int
+        self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], excluded_ids: Collection[str], limit: int
     ) -> list[tuple[StoredItem, float | None]]:
         rest: list[tuple[StoredItem, float | None]] = []
         async for item in self._store.scan_items(scope, owner, prefix):
             if len(rest) == limit:
                 break
-            if item.iid not in known:
+            if item.iid not in excluded_ids:
                 rest.append((item, None))
         return rest
 
@@ -164,5 +164,5 @@ def _score(item: StoredItem, vector: Vector | None, terms: Sequence[str]) -> flo
     return raised(float(vector @ item.vector), share)
 
 
-def shown(item: StoredItem, score: float | None) -> ScoredItem:
+def scored_item(item: StoredItem, score: float | None) -> ScoredItem:
     return ScoredItem.model_construct(**dict(item.item), score=score)

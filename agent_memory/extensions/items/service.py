@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from agent_memory.extensions.items.batch_work import counting_reads
 from agent_memory.extensions.items.filters import check_filter, matches_filter, select_paths
-from agent_memory.extensions.items.search import ItemSearch, shown
+from agent_memory.extensions.items.search import ItemSearch, scored_item
 from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
 from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory_client.models import (
     DeleteItem,
     GetItem,
@@ -37,45 +37,45 @@ class ItemService:
         self._store = store
         self._search = search
 
-    async def get_item(self, scope: Scope, owner: ItemOwner, wanted: GetItem) -> Item | None:
-        stored = await self._store.load_item(scope, owner, wanted.path, wanted.key)
+    async def get_item(self, scope: Scope, owner: ItemOwner, request: GetItem) -> Item | None:
+        stored = await self._store.load_item(scope, owner, request.path, request.key)
         if stored is None:
             return None
-        if wanted.refresh_ttl:
+        if request.refresh_ttl:
             await self._store.refresh_items(scope, owner, [stored])
         return stored.item
 
-    async def search_items(self, scope: Scope, owner: ItemOwner, wanted: SearchItems) -> list[ScoredItem]:
+    async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
         """Return the items below a path that match a filter, ranked by a query if given. Raises BadInput."""
-        check_filter(wanted.filter or {})
-        query = (wanted.query or "").strip()
-        if wanted.limit == 0:
+        check_filter(request.filter or {})
+        query = (request.query or "").strip()
+        if request.limit == 0:
             return []
         if query:
-            ranked = await self._search.rank(scope, owner, wanted, query)
+            ranked = await self._search.rank(scope, owner, request, query)
         else:
-            ranked = [(item, None) for item in await self._list(scope, owner, wanted)]
-        if wanted.refresh_ttl:
+            ranked = [(item, None) for item in await self._list(scope, owner, request)]
+        if request.refresh_ttl:
             await self._store.refresh_items(scope, owner, [item for item, _ in ranked])
-        return [shown(item, score) for item, score in ranked]
+        return [scored_item(item, score) for item, score in ranked]
 
-    async def _list(self, scope: Scope, owner: ItemOwner, wanted: SearchItems) -> list[StoredItem]:
-        if not wanted.filter:
-            return await self._store.list_items(scope, owner, wanted.prefix, wanted.offset, wanted.limit)
+    async def _list(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[StoredItem]:
+        if not request.filter:
+            return await self._store.list_items(scope, owner, request.prefix, request.offset, request.limit)
         matches: list[StoredItem] = []
-        async for item in self._store.scan_items(scope, owner, wanted.prefix):
-            if matches_filter(item.item.value, wanted.filter):
+        async for item in self._store.scan_items(scope, owner, request.prefix):
+            if matches_filter(item.item.value, request.filter):
                 matches.append(item)
-                if len(matches) == wanted.offset + wanted.limit:
+                if len(matches) == request.offset + request.limit:
                     break
-        return matches[wanted.offset :]
+        return matches[request.offset :]
 
-    async def list_paths(self, scope: Scope, owner: ItemOwner, wanted: ListItemPaths) -> list[list[str]]:
+    async def list_paths(self, scope: Scope, owner: ItemOwner, request: ListItemPaths) -> list[list[str]]:
         """Return the paths with items that match the conditions, sorted."""
         stored = await self._store.list_paths(scope, owner)
-        work = len(stored) * (1 + len(wanted.match_conditions)) * _PATH_CHARS
-        paths = await aside(lambda: select_paths(stored, wanted.match_conditions, wanted.max_depth), work)
-        return [list(path) for path in paths[wanted.offset : wanted.offset + wanted.limit]]
+        work = len(stored) * (1 + len(request.match_conditions)) * _PATH_CHARS
+        paths = await run_in_thread(lambda: select_paths(stored, request.match_conditions, request.max_depth), work)
+        return [list(path) for path in paths[request.offset : request.offset + request.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
         """Put and delete items, all or none. Raises Forbidden."""

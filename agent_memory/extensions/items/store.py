@@ -22,7 +22,7 @@ from agent_memory.extensions.items.texts import item_terms, item_text
 from agent_memory.foundation.core.errors import Forbidden
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
@@ -185,7 +185,7 @@ class ItemStore:
         name = owner_digest(scope, owner)
         reply = await self._paths(self._item_keys.of(scope.tenant, name))
         note_read(len(reply))
-        return await aside(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
+        return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
         """Renew the time to live of items. Raises Forbidden."""
@@ -203,8 +203,8 @@ class ItemStore:
         """Delete all items of an owner; return how many. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
-        while gone := int(await self._erase(keys)):
-            count += gone
+        while erased := int(await self._erase(keys)):
+            count += erased
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
@@ -256,7 +256,7 @@ class ItemStore:
 
     async def _decoded(self, rows: Sequence[Sequence[bytes | None]]) -> list[StoredItem | None]:
         note_read(len(rows))
-        return await aside(lambda: [self._decode(row) for row in rows], sum(len(row[0] or b"") + _ITEM_CHARS for row in rows))
+        return await run_in_thread(lambda: [self._decode(row) for row in rows], sum(len(row[0] or b"") + _ITEM_CHARS for row in rows))
 
     def _decode(self, row: Sequence[bytes | None]) -> StoredItem | None:
         value, path, key, created, updated, model, words, ttl, index, *vector = row

@@ -50,7 +50,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _at(value: Any, tokens: Sequence[str], position: int) -> Iterator[str]:
     if position == len(tokens):
-        yield from _shown(value)
+        yield from _value_texts(value)
         return
     for inner in _steps(value, tokens[position]):
         yield from _at(inner, tokens, position + 1)
@@ -75,7 +75,7 @@ def _steps(value: Any, token: str) -> Iterator[Any]:
         yield fields[token]
 
 
-def _shown(value: Any) -> Iterator[str]:
+def _value_texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict | list):
         yield compact(value)
     elif value is not None and str(value).strip():

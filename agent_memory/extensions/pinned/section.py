@@ -33,7 +33,7 @@ class PinnedReads:
     most: int
     count: Callable[[str], int]
     lines: Sequence[str] = ()
-    left_out: int = 0
+    omitted_count: int = 0
 
     def queue_section(self, pipe: Pipe) -> int:
         queue_search(pipe, self.index, record_query(self.clause, _MOST))
@@ -45,20 +45,20 @@ class PinnedReads:
         records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
         records.sort(key=lambda record: (record.created_at, record.id))
         lines = [f"- {' '.join(record.text.split())}" for record in records]
-        return replace(self, lines=lines, left_out=max(hits.total - len(lines), 0))
+        return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> PinnedReads:
         """Return the lines that fit into the requested and the given tokens, uncut."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(_HEADING + DATA_NOTE)
-        taken, _ = fit_lines(self.lines, left, self.count)
-        return replace(self, lines=taken, left_out=self.left_out + len(self.lines) - len(taken))
+        fitting_lines, _ = fit_lines(self.lines, left, self.count)
+        return replace(self, lines=fitting_lines, omitted_count=self.omitted_count + len(self.lines) - len(fitting_lines))
 
     def count_tokens(self) -> int:
         return self.count(self._text()) if self.lines else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
-        notices = [f"{self.left_out} pinned memories have no room: they were left out"] if self.left_out else []
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
+        notices = [f"{self.omitted_count} pinned memories have no room: they were left out"] if self.omitted_count else []
         return SectionText(parts=[self._text()] if self.lines else (), notices=notices)
 
     def _text(self) -> str:
@@ -75,11 +75,11 @@ class PinnedSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> PinnedReads | None:
-        wanted, reader = ask.body.pinned, ask.reader
-        if wanted is None or reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
+        options, reader = ask.body.pinned, ask.reader
+        if options is None or reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
             return None
         owned = [filters.is_value("u", reader.user_id)]
         owned += [] if reader.namespace is None else [filters.is_value("ns", reader.namespace)]
         in_time = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
         clause = all_of(filters.where(ask.scope), *owned, filters.pinned(), in_time)
-        return PinnedReads(self._index, clause, wanted.tokens, self._counter.count)
+        return PinnedReads(self._index, clause, options.tokens, self._counter.count)

@@ -86,7 +86,7 @@ class Match:
     overlap: float
     fit: float
 
-    def shown(self) -> ProcedureMatch:
+    def to_match(self) -> ProcedureMatch:
         procedure = self.stored.procedure
         values = procedure.model_dump()
         return ProcedureMatch(**values, fit=round(self.fit, 6), rank_score=round(rank_score(self.fit, procedure.rate), 6))

@@ -64,18 +64,18 @@ class ProcedureLines:
     def fit_section(self, tokens: int | None) -> ProcedureLines:
         """Return the first procedures that fit into the requested and the given tokens."""
         left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
-        shown: list[str] = []
+        fitting_entries: list[str] = []
         for entry in self.entries:
             size = self.counter.count(f"\n{entry}")
             if size <= left:
                 left -= size
-                shown.append(entry)
-        return replace(self, entries=shown)
+                fitting_entries.append(entry)
+        return replace(self, entries=fitting_entries)
 
     def count_tokens(self) -> int:
         return self.counter.count(self._text()) + PER_MESSAGE if self.entries else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         if not self.entries:
             return SectionText(notices=self.notices)
         return SectionText(parts=[self._text()], notices=self.notices)

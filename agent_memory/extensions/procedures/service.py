@@ -78,8 +78,8 @@ class ProcedureService:
         self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
     ) -> ProcedureListResponse:
         """Return a page of procedures, newest first, of the owner's given names. Raises Forbidden."""
-        wanted = wanted_owner(scope, owner)
-        clause = owned_by(procedures_of(scope, state=state), wanted.namespace, wanted.user_id, wanted.agent_id)
+        read_owner = wanted_owner(scope, owner)
+        clause = owned_by(procedures_of(scope, state=state), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, procedures = await self._store.list_page(clause, offset, limit)
         return ProcedureListResponse(procedures=procedures, total=total)
 
@@ -145,12 +145,12 @@ class ProcedureService:
 
     async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
         """Return the procedures that fit a situation, best first. Raises Forbidden."""
-        wanted = wanted_owner(scope, body)
-        clause = owned_by(procedures_of(scope, result=body.result), wanted.namespace, wanted.user_id, wanted.agent_id)
+        read_owner = wanted_owner(scope, body)
+        clause = owned_by(procedures_of(scope, result=body.result), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         situation = await self._search.situation_of(scope.tenant, body.situation)
         replies = await self._read(lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)[: body.limit]
-        return ProcedureSearchResponse(procedures=[match.shown() for match in matches], notices=list(situation.notices) or None)
+        return ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
 
     async def count_tool_call(self, scope: Scope, body: ToolCallRequest) -> ToolMemory:
         """Count a call and return the tool's statistics. Raises Forbidden."""
@@ -161,8 +161,8 @@ class ProcedureService:
 
     async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
         """Return statistics of tools, newest first, of the owner's given names. Raises Forbidden."""
-        wanted = wanted_owner(scope, owner)
-        clause = owned_by(tools_of(scope, tool), wanted.namespace, wanted.user_id, wanted.agent_id)
+        read_owner = wanted_owner(scope, owner)
+        clause = owned_by(tools_of(scope, tool), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, tools = await self._tools.list_page(clause, offset, limit)
         return ToolMemoryListResponse(tools=tools, total=total)
 
@@ -196,27 +196,27 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None} | cleared
 
 
-def owner_of(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
+def owner_of(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
     """Return the owner to write for; callers limited to one name get it by default. Raises Forbidden."""
-    namespace, user_id = place_of(scope, asked.namespace, asked.user_id)
-    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, asked.agent_id))
+    namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
+    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, requested.agent_id))
 
 
-def wanted_owner(scope: Scope, asked: ProcedureOwner) -> ProcedureOwner:
+def wanted_owner(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
     """Return the owner to read for. Raises Forbidden."""
-    namespace, user_id = list_place_of(scope, asked.namespace, asked.user_id)
-    if asked.agent_id and scope.agents is not None and asked.agent_id not in scope.agents:
+    namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
+    if requested.agent_id and scope.agents is not None and requested.agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
-    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=asked.agent_id)
+    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=requested.agent_id)
 
 
-def _agent_of(scope: Scope, asked: str | None) -> str | None:
-    if scope.agents is None or asked in scope.agents:
-        return asked
-    if asked is None and len(scope.agents) == 1:
+def _agent_of(scope: Scope, agent_id: str | None) -> str | None:
+    if scope.agents is None or agent_id in scope.agents:
+        return agent_id
+    if agent_id is None and len(scope.agents) == 1:
         return next(iter(scope.agents))
-    said = "do not reach this agent_id" if asked else "are limited: say which agent_id is meant"
-    raise Forbidden(f"these credentials {said}", field="agent_id")
+    reason = "do not reach this agent_id" if agent_id else "are limited: say which agent_id is meant"
+    raise Forbidden(f"these credentials {reason}", field="agent_id")
 
 
 def _missing(procedure_id: str) -> NotFound:

@@ -96,8 +96,8 @@ class ProcedureStore:
         loaded: list[StoredProcedure | None] = []
         for pid, values in zip(pids, rows, strict=True):
             fields = {name.encode(): value for name, value in zip((*FIELDS, "t"), values, strict=True) if value is not None}
-            known = b"v" in fields and b"d" in fields and fields[b"t"].decode() == tag(scope.tenant)
-            stored = StoredProcedure(pid, decode_procedure(fields)) if known else None
+            readable = b"v" in fields and b"d" in fields and fields[b"t"].decode() == tag(scope.tenant)
+            stored = StoredProcedure(pid, decode_procedure(fields)) if readable else None
             loaded.append(stored if stored is not None and within(scope, stored.procedure) else None)
         return loaded
 

@@ -73,9 +73,9 @@ class ProcedureTransfer:
                         "marks": await self._store.export_marks(stored.pid),
                     }
         async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), *names)):
-            known = self._tools.check_fields(fields)
-            whose = known.model_dump(include=set(ProcedureOwner.model_fields))
-            yield {"kind": "tool_memory", "tool": known.tool, **whose, "fields": fields}
+            tool_memory = self._tools.check_fields(fields)
+            whose = tool_memory.model_dump(include=set(ProcedureOwner.model_fields))
+            yield {"kind": "tool_memory", "tool": tool_memory.tool, **whose, "fields": fields}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden."""

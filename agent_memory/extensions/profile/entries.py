@@ -51,14 +51,20 @@ class ProfileEntry:
     last: int
     """When it was last said, in seconds."""
     slot: str | None
-    shown: dict[str, Any] = field(default_factory=dict[str, Any])
+    payload: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def head(self) -> dict[str, Any]:
-        head: dict[str, Any] = {"g": list(self.groups), "d": list(self.days), "k": int(self.lasting), "l": self.last, "i": self.shown["id"]}
+        head: dict[str, Any] = {
+            "g": list(self.groups),
+            "d": list(self.days),
+            "k": int(self.lasting),
+            "l": self.last,
+            "i": self.payload["id"],
+        }
         return head | ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
 
     def json(self) -> str:
-        return json.dumps(self.shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
@@ -87,7 +93,7 @@ def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = T
         lasting=lasting,
         last=int(last),
         slot=record.slot,
-        shown=_shown(memory, last),
+        payload=_entry_payload(memory, last),
     )
 
 
@@ -97,8 +103,8 @@ def _group(pair: str) -> str:
 
 def _tells(memory: FollowedMemory) -> bool:
     record = memory.record
-    asked = bool(record.metadata.get(QUESTION))
-    if asked or memory.outdated or not said_by_person(record):
+    is_question = bool(record.metadata.get(QUESTION))
+    if is_question or memory.outdated or not said_by_person(record):
         return False
     return bool(record.metadata.get(ABOUT_USER)) or tells_of_speaker(record.text)
 
@@ -119,7 +125,7 @@ def _days(memory: FollowedMemory, zone: tzinfo) -> list[int]:
     return sorted({max(0, day_since_epoch(moment, zone)) for moment in moments})
 
 
-def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
+def _entry_payload(memory: FollowedMemory, last: float) -> dict[str, Any]:
     record = memory.record
     text = record.text if len(record.text) <= _TEXT_CHARS else record.text[: _TEXT_CHARS - 1] + "…"
     since = record.valid_from or record.event_date or record.created_at
@@ -150,7 +156,7 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
-    shown = [
+    evidence_items = [
         {
             "session_id": piece.session_id,
             "message_ids": sorted(piece.message_ids)[-5:],
@@ -158,7 +164,7 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
         }
         for piece in pieces[-_SHOWN_EVIDENCE:]
     ]
-    return [{name: value for name, value in piece.items() if value} for piece in shown]
+    return [{name: value for name, value in piece.items() if value} for piece in evidence_items]
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:

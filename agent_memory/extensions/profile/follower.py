@@ -14,7 +14,7 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 
 # Memories per script call; each touches up to twenty groups.
 _BATCH = 16
@@ -68,7 +68,7 @@ class ProfileFollower:
 
     async def _followed_all(self, memories: Sequence[ReadMemory], zones: dict[ProfileOwner, tzinfo]) -> list[Followed]:
         characters = sum(0 if read.memory is None else len(read.memory.record.text) for read in memories)
-        return await aside(lambda: [self._followed(read, zones) for read in memories], characters)
+        return await run_in_thread(lambda: [self._followed(read, zones) for read in memories], characters)
 
     def _followed(self, read: ReadMemory, zones: dict[ProfileOwner, tzinfo]) -> Followed:
         owner = owner_of(read.memory)

@@ -50,17 +50,17 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
     static = [
         (_LASTING + entry.last if entry.lasting else until[entry.mid], entry) for entry in entries if entry.lasting or entry.mid in until
     ]
-    shown = {entry.mid for _, entry in static}
-    dynamic = [(float(entry.last), entry) for entry in entries if entry.mid not in shown]
+    static_ids = {entry.mid for _, entry in static}
+    dynamic = [(float(entry.last), entry) for entry in entries if entry.mid not in static_ids]
     slots: dict[str, ProfileEntry] = {}
     for entry in sorted(entries, key=lambda entry: (-entry.last, entry.mid), reverse=True):
         if entry.slot is not None:
             slots[entry.slot] = entry
     first = sorted(slots.items(), key=lambda item: (item[1].last, tag(item[0])), reverse=True)
     return ProfilePages(
-        [(score, entry.shown) for score, entry in sorted(static, key=lambda item: (item[0], item[1].mid), reverse=True)],
-        [(score, entry.shown) for score, entry in sorted(dynamic, key=lambda item: (item[0], item[1].mid), reverse=True)],
-        {slot: entry.shown for slot, entry in first},
+        [(score, entry.payload) for score, entry in sorted(static, key=lambda item: (item[0], item[1].mid), reverse=True)],
+        [(score, entry.payload) for score, entry in sorted(dynamic, key=lambda item: (item[0], item[1].mid), reverse=True)],
+        {slot: entry.payload for slot, entry in first},
     )
 
 
@@ -79,8 +79,8 @@ class ProfileHistory:
         memories = await self.find_memories(scope, all_of(clause, here or ""), all_of(clause, past or ""))
         mine = [memory for memory in memories if memory.record.namespace == owner.namespace and within(scope, memory.record)]
         pieces = await self.load_evidence([memory.mid for memory in mine])
-        found = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
-        return [entry for entry in found if entry is not None]
+        entries = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
+        return [entry for entry in entries if entry is not None]
 
     async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
         """Return the newest memories and former versions that match, at most `MOST_READ` of each."""
@@ -100,10 +100,10 @@ class ProfileHistory:
 
 def followed_at(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
     """Return a memory with the evidence of `at`."""
-    said = [piece for piece in pieces if piece.at is not None and piece.at <= at]
-    last = max((piece.at.timestamp() for piece in said if piece.at is not None), default=None)
-    times = 1 + sum(piece.times or 1 for piece in said)
-    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=said)
+    earlier_pieces = [piece for piece in pieces if piece.at is not None and piece.at <= at]
+    last = max((piece.at.timestamp() for piece in earlier_pieces if piece.at is not None), default=None)
+    times = 1 + sum(piece.times or 1 for piece in earlier_pieces)
+    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=earlier_pieces)
 
 
 def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:

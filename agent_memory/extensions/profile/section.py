@@ -54,7 +54,7 @@ class ProfileReads:
         text = self._text()
         return self.count(text) if text else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         text = self._text()
         return SectionText(parts=[text]) if text else SectionText()
 
@@ -88,8 +88,8 @@ class ProfileSection:
         self._count = lru_cache(maxsize=4096)(counter.count)
 
     async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
-        wanted = ask.body.profile
-        owner = None if wanted is None else owner_of_prompt(ask)
-        if wanted is None or owner is None:
+        options = ask.body.profile
+        owner = None if options is None else owner_of_prompt(ask)
+        if options is None or owner is None:
             return None
-        return ProfileReads(ask, self._store, owner, wanted.tokens, self._count)
+        return ProfileReads(ask, self._store, owner, options.tokens, self._count)

@@ -28,11 +28,11 @@ def tells_of_speaker(text: str) -> bool:
 
     It says so ("I", "my"), or is a note with a figure or a day ("Ran 5 km", "trained at home today").
     """
-    said = tokens(text[:MOST_READ])
-    if _holds(said, _PERSON):
+    text_tokens = tokens(text[:MOST_READ])
+    if _holds(text_tokens, _PERSON):
         return True
-    first = said[0].word if said else ""
-    return not _is_order(first) and (any(token.word[0].isdigit() for token in said) or names_relative_time(text[:MOST_READ]))
+    first = text_tokens[0].word if text_tokens else ""
+    return not _is_order(first) and (any(token.word[0].isdigit() for token in text_tokens) or names_relative_time(text[:MOST_READ]))
 
 
 def is_lasting(text: str) -> bool:
@@ -46,8 +46,8 @@ def recurring_terms(text: str) -> list[str]:
     if _holds(tokens(text), _NEGATED):
         return []
     passing = _passing_terms()
-    wanted = (term for term in query_terms(text, 4 * MOST_TERMS) if term not in passing and not term[0].isdigit())
-    return list(dict.fromkeys(wanted))[:MOST_TERMS]
+    terms = (term for term in query_terms(text, 4 * MOST_TERMS) if term not in passing and not term[0].isdigit())
+    return list(dict.fromkeys(terms))[:MOST_TERMS]
 
 
 def term_pairs(terms: Iterable[str]) -> list[str]:
@@ -67,8 +67,8 @@ def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
     return forms
 
 
-def _holds(said: Sequence[Token], section: str) -> bool:
-    words = [token.word for token in said]
+def _holds(text_tokens: Sequence[Token], section: str) -> bool:
+    words = [token.word for token in text_tokens]
     for language, phrases, longest in _phrases(section):
         between = "" if language.blankless else " "
         for length in range(1, longest + 1):

@@ -140,8 +140,8 @@ class ProfileService:
     async def _find(self, scope: Scope, owner: ProfileOwner, text: str, limit: int, as_of: datetime | None) -> list[dict[str, Any]]:
         namespace = None if owner.namespace is None else Namespace(eq=owner.namespace)
         request = SearchRequest(text=text, user_id=UserId(eq=owner.user_id), namespace=namespace, limit=limit, as_of=as_of)
-        found = await self._search.search(scope, request)
-        return [memory.model_dump(mode="json", exclude_none=True) for memory in found.memories]
+        results = await self._search.search(scope, request)
+        return [memory.model_dump(mode="json", exclude_none=True) for memory in results.memories]
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
@@ -154,15 +154,15 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
     return ProfileOwner(scope.tenant, namespace, user_id)
 
 
-def _entries(shown: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
-    return [ProfileEntry.model_validate({name: value for name, value in entry.items() if name not in _HIDDEN}) for entry in shown]
+def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
+    return [ProfileEntry.model_validate({name: value for name, value in entry.items() if name not in _HIDDEN}) for entry in payloads]
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
     """Return the values of slots in the schema; of two slots for one place, the one said last."""
-    topics, shown = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
+    topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)
-        if place is not None and _is_true(entry, now.timestamp()) and place[1] not in shown.get(place[0], {}):
-            shown.setdefault(place[0], {})[place[1]] = _entries([entry])[0]
-    return shown
+        if place is not None and _is_true(entry, now.timestamp()) and place[1] not in values_by_topic.get(place[0], {}):
+            values_by_topic.setdefault(place[0], {})[place[1]] = _entries([entry])[0]
+    return values_by_topic

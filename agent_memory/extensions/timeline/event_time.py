@@ -29,24 +29,24 @@ class EventTime:
     """The moment, if the time of day is known."""
 
 
-def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
-    """Return the time of a memory: its `event_date`, else its validity, else a time in its text, seen from `said`.
+def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
+    """Return the time of a memory: its `event_date`, else its validity, else a time in its text, seen from `stated_at`.
 
     Without any of these, the day it was told (`said_counts`), or None.
     """
-    named = time_of_text(record.text, said, zone)
+    named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
         return _of_date(record, record.event_date, named, zone)
     if record.valid_from is not None and record.valid_from != record.created_at:
         return EventTime(calendar_day(record.valid_from, zone), _end(record, zone), "day", "event", _moment(record.valid_from, zone))
     if named is not None:
         return named
-    return EventTime(calendar_day(said, zone), calendar_day(said, zone), "day", "said") if said_counts else None
+    return EventTime(calendar_day(stated_at, zone), calendar_day(stated_at, zone), "day", "said") if said_counts else None
 
 
-def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
+def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
     """Return the one time that a statement names without doubt, or None."""
-    named = only_time(text[:MOST_READ], said.astimezone(zone).date())
+    named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
     return EventTime(named.first, named.last if named.relation == "on" else None, named.unit, "text")

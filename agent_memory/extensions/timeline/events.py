@@ -34,7 +34,7 @@ class TimelineEntry:
     time: EventTime
     facets: tuple[str, ...]
     """Topics and entities to filter by."""
-    shown: dict[str, Any] = field(default_factory=dict[str, Any])
+    payload: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
     """When (s) it is no longer shown."""
 
@@ -56,12 +56,12 @@ class TimelineEntry:
 
     def json(self) -> str:
         hidden = {} if self.until is None else {"until": self.until}
-        return json.dumps(self.shown | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return json.dumps(self.payload | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
         """Return a digest of everything a summary depends on; an unchanged digest keeps summaries."""
-        read = {name: self.shown.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
-        weight = min(self.shown.get("times_said", 1), MOST_WEIGHED)
+        read = {name: self.payload.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
+        weight = min(self.payload.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -79,19 +79,19 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
         return []
-    said = stated_date(record.metadata) or record.created_at
+    stated_at = stated_date(record.metadata) or record.created_at
     if record.memory_type is MemoryTypeEnum.MESSAGE and record.event_date is None:
-        return _told(memory, said, zone) if statements else []
+        return _message_entries(memory, stated_at, zone) if statements else []
     if record.memory_type is MemoryTypeEnum.PROCEDURAL:
         return []
     episodic = record.memory_type is MemoryTypeEnum.EPISODIC
     if not (episodic or record.event_date is not None or statements):
         return []
     if episodic or record.event_date is not None:
-        time = event_time(record, said, zone, said_counts=episodic)
+        time = event_time(record, stated_at, zone, said_counts=episodic)
     else:
         # No model judged whether it is an event, so its words must name the time.
-        time = time_of_text(record.text, said, zone)
+        time = time_of_text(record.text, stated_at, zone)
     return [] if time is None else [_entry(memory, 0, record.text, time)]
 
 
@@ -101,7 +101,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
     )
 
 
-def _told(memory: FollowedMemory, said: datetime, zone: tzinfo) -> list[TimelineEntry]:
+def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
     """Return the dated sentences of a person's message."""
     record = memory.record
     if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
@@ -109,7 +109,7 @@ def _told(memory: FollowedMemory, said: datetime, zone: tzinfo) -> list[Timeline
     entries: list[TimelineEntry] = []
     for sentence in split_sentences(record.text[:MOST_READ]):
         asks = sentence.rstrip().endswith(("?", "？")) or is_bare_question(sentence)
-        time = None if asks or not tells_of_speaker(sentence) else time_of_text(sentence, said, zone)
+        time = None if asks or not tells_of_speaker(sentence) else time_of_text(sentence, stated_at, zone)
         if time is not None:
             entries.append(_entry(memory, len(entries), sentence, time))
         if len(entries) == _MOST_OF_MESSAGE:
@@ -123,7 +123,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
     topics, entities = list(dict.fromkeys(record.topics or ())), list(dict.fromkeys(record.entities or ()))
     facets = [facet(kind, value) for kind, values in (("topic", topics), ("entity", entities)) for value in values]
     last_said = max(record.created_at.timestamp(), memory.last_said or 0.0)
-    shown: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "id": record.id,
         "text": text if len(text) <= _TEXT_CHARS else text[: _TEXT_CHARS - 1] + "…",
         "start": time.first.isoformat(),
@@ -138,7 +138,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
         "last_said": datetime.fromtimestamp(last_said, UTC).isoformat(),
         "evidence": shown_evidence(memory),
     }
-    return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), shown, _until(record))
+    return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), payload, _until(record))
 
 
 def _who(record: MemoryRecord) -> str | None:

@@ -63,16 +63,16 @@ class TimelineHistory:
                 return
 
 
-def page_of(entries: Sequence[TimelineEntry], asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
+def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
     """Return what `TimelineStore.read_events` would answer for these entries."""
-    meant = [
+    matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
-        if (asked.high is None or entry.first <= asked.high)
-        and (asked.low is None or entry.last is None or entry.last >= asked.low)
-        and set(asked.facets) <= set(entry.facets)
+        if (event_range.high is None or entry.first <= event_range.high)
+        and (event_range.low is None or entry.last is None or entry.last >= event_range.low)
+        and set(event_range.facets) <= set(entry.facets)
     ]
-    return len(meant), [entry.shown for entry in meant[asked.offset : asked.offset + asked.limit]]
+    return len(matches), [entry.payload for entry in matches[event_range.offset : event_range.offset + event_range.limit]]
 
 
 def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> bool:

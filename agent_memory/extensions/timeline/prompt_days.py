@@ -107,8 +107,8 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
     for event in weightiest(events):
         if days.tell(event):
             first = date.fromisoformat(event["start"])
-            told = unit is not None and PRECISIONS.index(event["precision"]) <= PRECISIONS.index(unit)
-            if not (told and any(period.start <= first <= period.end for period in periods)):
+            fits_period = unit is not None and PRECISIONS.index(event["precision"]) <= PRECISIONS.index(unit)
+            if not (fits_period and any(period.start <= first <= period.end for period in periods)):
                 line = event_line(event)
                 lines.append((_day_of_line(line), f"- {line}"))
     return lines
@@ -117,13 +117,15 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
     """Return summaries of the latest days, weeks before them, and months before these, latest first."""
     lines: list[Line] = []
-    shown: list[Period] = []
+    listed_periods: list[Period] = []
     for unit, most in _LATEST.items():
         keys = sorted((key for key in summaries if key[0] == unit[0]), key=lambda key: -int(key[1:]))
         periods = [(key, period_of_key(key)[0]) for key in keys]
-        others = [(key, period) for key, period in periods if not any(period.start <= other.start <= period.end for other in shown)]
+        others = [
+            (key, period) for key, period in periods if not any(period.start <= other.start <= period.end for other in listed_periods)
+        ]
         for key, period in others[:most]:
-            shown.append(period)
+            listed_periods.append(period)
             lines += _summary_lines(period, summaries[key])
     return lines
 

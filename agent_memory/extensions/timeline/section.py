@@ -68,14 +68,14 @@ class TimelineReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
-        shown = parse_prompt_reply(replies[0], self.question.now.timestamp())
-        if shown is None:
+        prompt_events = parse_prompt_reply(replies[0], self.question.now.timestamp())
+        if prompt_events is None:
             return self
         named = self.question.days(self.ask.zone)
         if named is None:
-            return replace(self, lines=lines_of_latest(shown.summaries))
-        events = events_in_zone(shown.events, self.ask.zone)
-        return replace(self, lines=lines_of_days(named, events, shown.summaries))
+            return replace(self, lines=lines_of_latest(prompt_events.summaries))
+        events = events_in_zone(prompt_events.events, self.ask.zone)
+        return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
         """Return the lines that fit into the requested and the given tokens."""
@@ -88,7 +88,7 @@ class TimelineReads:
         text = self._text()
         return self.count(text) if text else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         text = self._text()
         return SectionText(parts=[text]) if text else SectionText()
 
@@ -106,11 +106,11 @@ class TimelineSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> TimelineReads | None:
-        wanted = ask.body.timeline
-        owner = None if wanted is None else owner_of_prompt(ask)
-        if wanted is None or owner is None:
+        options = ask.body.timeline
+        owner = None if options is None else owner_of_prompt(ask)
+        if options is None or owner is None:
             return None
-        return TimelineReads(ask, self._store, owner, wanted.tokens, self._counter.count, _question(ask))
+        return TimelineReads(ask, self._store, owner, options.tokens, self._counter.count, _question(ask))
 
 
 def _question(ask: PromptAsk) -> _Question:

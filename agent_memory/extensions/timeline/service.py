@@ -46,17 +46,17 @@ class TimelineService:
         Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
-        asked, now = _range(query), datetime.now(UTC)
+        event_range, now = _range(query), datetime.now(UTC)
         at = query.as_of or query.known_at
         zone = None if query.timezone is None else read_zone(query.timezone, where="query")
         if at is None and (zone is None or zone == await self._follower.zone_of(owner)):
-            total, shown, summaries = await self._store.read_events(owner, asked)
+            total, event_rows, summaries = await self._store.read_events(owner, event_range)
         else:
             zone = zone or await self._follower.zone_of(owner)
             as_of = now if at is None else query.as_of
             entries = await self._history.entries_at(scope, owner, zone, as_of, query.known_at, statements=self._statements)
-            (total, shown), summaries = page_of(entries, asked), {}
-        events = _events(shown, (at or now).timestamp())
+            (total, event_rows), summaries = page_of(entries, event_range), {}
+        events = _events(event_rows, (at or now).timestamp())
         periods = None if query.granularity is None else group_events(events, query.granularity, summaries)
         return Timeline(
             user_id=owner.user_id,
@@ -84,6 +84,6 @@ def _range(query: TimelineQuery) -> EventRange:
     return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
 
 
-def _events(shown: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
+def _events(event_rows: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
     """Parse the events still shown at a moment: expired ones disappear before a worker removes them."""
-    return [TimelineEvent.model_validate(event) for event in shown if event.get("until", float("inf")) > moment]
+    return [TimelineEvent.model_validate(event) for event in event_rows if event.get("until", float("inf")) > moment]

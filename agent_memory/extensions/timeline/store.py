@@ -120,35 +120,35 @@ class TimelineStore:
         """Delete a timeline; return its number of memories."""
         return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
 
-    async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
+    async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
         """Return the number of events, a page of them by day, and the summaries of their periods."""
-        series, other = [*asked.facets, "", ""][:2]
+        series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             any=self._keys.config,
             root=self._keys.root,
             owner=owner.name,
-            low="-inf" if asked.low is None else asked.low,
-            high="+inf" if asked.high is None else asked.high,
+            low="-inf" if event_range.low is None else event_range.low,
+            high="+inf" if event_range.high is None else event_range.high,
             series=series,
             other=other,
-            unit=asked.unit or "",
-            offset=asked.offset,
-            limit=asked.limit,
+            unit=event_range.unit or "",
+            offset=event_range.offset,
+            limit=event_range.limit,
         )
         now = datetime.now(UTC).timestamp()
         states = {key.decode(): summary_state(value, mark, now) for key, value, mark in zip(*[iter(periods)] * 3, strict=True)}
         return int(total), [json.loads(row) for row in rows], states
 
-    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, asked: PromptRange) -> None:
+    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, prompt_range: PromptRange) -> None:
         """Queue the read for a prompt; `parse_prompt_reply` parses its one reply."""
         call = _PROMPT.read_only(
             any=self._keys.config,
             root=self._keys.root,
             owner=owner.name,
-            low="-inf" if asked.low is None else asked.low,
-            high="+inf" if asked.high is None else asked.high,
-            events=asked.events,
-            periods=list(asked.periods),
+            low="-inf" if prompt_range.low is None else prompt_range.low,
+            high="+inf" if prompt_range.high is None else prompt_range.high,
+            events=prompt_range.events,
+            periods=list(prompt_range.periods),
             most=_MOST_IN_PROMPT,
         )
         pipe.execute_command(*call)
@@ -180,10 +180,10 @@ def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
     identity, events, stored = reply
     if not identity:
         return None
-    shown = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
+    active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
     pairs = zip(stored[::2], stored[1::2], strict=True)
     live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
-    return PromptEvents(shown, live)
+    return PromptEvents(active_events, live)
 
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:

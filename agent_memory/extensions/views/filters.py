@@ -68,18 +68,18 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
     Raises UnsupportedRequest if its keys differ from the view's, and BadInput for an invalid value.
     """
     if set(group) != set(view.group_by):
-        wanted = ", ".join(view.group_by) or "no fields"
-        raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {wanted}", field="group")
+        required_fields = ", ".join(view.group_by) or "no fields"
+        raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {required_fields}", field="group")
     filters: dict[str, Any] = {name: _filter(GROUP_FIELDS[name], value, f"group.{name}") for name, value in group.items()}
     return {name: str(value_filter.eq) for name, value_filter in filters.items()}
 
 
 def selection_of(view: SummaryView, now: datetime) -> Selection:
     """Return the memories of all partitions of a view."""
-    wanted: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
+    filters_by_name: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
-        wanted["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
-    return Selection(**wanted)
+        filters_by_name["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
+    return Selection(**filters_by_name)
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:

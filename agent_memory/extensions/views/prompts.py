@@ -30,12 +30,12 @@ def summarize_group(
     memories: Sequence[PromptMessage], group: Mapping[str, str], *, instructions: str | None, max_words: int
 ) -> list[ChatMessage]:
     """Return the messages of one call, memories by time. `instructions` are plain text of the view."""
-    wanted = f"\n\nInstructions for this summary:\n{instructions.strip()}" if instructions and instructions.strip() else ""
-    system = f"{_TASK}{wanted}\n\nAt most {max_words} words. {_ANSWER}"
+    instruction_text = f"\n\nInstructions for this summary:\n{instructions.strip()}" if instructions and instructions.strip() else ""
+    system = f"{_TASK}{instruction_text}\n\nAt most {max_words} words. {_ANSWER}"
     ordered = sorted(memories, key=lambda item: (item.created_at, item.number))
     parts = [f"Memories, one JSON object per line:\n{fence(message_lines(ordered), 'memories')}"]
     if group:
-        shown = "\n".join(f"{name}: {value}" for name, value in sorted(group.items()))
-        parts.insert(0, f"All of them belong to this group:\n{fence(shown, 'group')}")
+        group_lines = "\n".join(f"{name}: {value}" for name, value in sorted(group.items()))
+        parts.insert(0, f"All of them belong to this group:\n{fence(group_lines, 'group')}")
     parts.append(f"Now write the summary, at most {max_words} words.")
     return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(parts))]

@@ -101,8 +101,8 @@ async def list_summary_view_partitions(
     memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
 ) -> Response:
     """The stored partitions of a view; computes nothing."""
-    wanted = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
-    return JsonResponse(await services[ViewService].read_partitions(scope, view_id, wanted))
+    group_values = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
+    return JsonResponse(await services[ViewService].read_partitions(scope, view_id, group_values))
 
 
 @router.post(

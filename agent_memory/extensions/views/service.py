@@ -88,15 +88,17 @@ class ViewService:
                 raise NotFound(f"Summary view {view_id} not found")
         return partition.result
 
-    async def read_partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:
+    async def read_partitions(
+        self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
+    ) -> Sequence[SummaryViewPartitionResult]:
         """Return stored partitions by group, of the wanted values (None: any). Raises NotFound."""
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
-        asked = {name: value for name, value in wanted.items() if value is not None}
+        given_values = {name: value for name, value in group_values.items() if value is not None}
         results = [
             partition.result
             for partition in stored.values()
-            if all(partition.result.group.get(name) == value for name, value in asked.items())
+            if all(partition.result.group.get(name) == value for name, value in given_values.items())
         ]
         results = [result for result in results if _reaches_group(scope, result.group)]
         return sorted(results, key=lambda result: sorted(result.group.items()))

@@ -14,7 +14,7 @@ from agent_memory.features.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.text.data_fences import PromptMessage
@@ -92,13 +92,13 @@ class ViewSummarizer:
                 raise chat.context.no_room()
             answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
             room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
-            shown = self._prompt_messages(memories, room)
-            asked = summarize_group(shown, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
+            prompt_messages = self._prompt_messages(memories, room)
+            request_messages = summarize_group(prompt_messages, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
             timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
             try:
-                summary = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
+                summary = (await chat.structured(request_messages, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
             except ContextExceeded:
-                used = min(room, sum(self._counter.count(memory.content) + _SHOWN_TOKENS for memory in shown))
+                used = min(room, sum(self._counter.count(memory.content) + _SHOWN_TOKENS for memory in prompt_messages))
                 if used < 2 * _LEAST_TOKENS:
                     raise
                 most = used // 2
@@ -109,22 +109,22 @@ class ViewSummarizer:
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
         """Return the newest memories that fit, as the prompt shows them."""
-        shown: list[PromptMessage] = []
+        prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
             text = self._counter.truncate(record.text, max(min(_MEMORY_TOKENS, room - _SHOWN_TOKENS), 1))
             room -= self._counter.count(text) + _SHOWN_TOKENS
-            if shown and room < 0:
+            if prompt_messages and room < 0:
                 break
             said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
             # Newest first; of equal times the later hit is older.
             role = said_by if isinstance(said_by, str) else record.memory_type.value
-            shown.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
-        return shown
+            prompt_messages.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
+        return prompt_messages
 
     async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
         """Return the most telling memories by time, a line each."""
-        return await aside(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
+        return await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))

@@ -40,9 +40,9 @@ class ViewTransfer:
                 owned = group.get("user_id") == owner.user_id and owner.namespace in (None, group.get("namespace"))
                 if owned and scope.reaches(group.get("namespace"), group.get("user_id")):
                     # Filters may name others.
-                    shown = None if scope.limited or "user_id" in view.filters else view.model_dump(mode="json")
+                    exported_view = None if scope.limited or "user_id" in view.filters else view.model_dump(mode="json")
                     result = partition.result.model_dump(mode="json")
-                    yield {"kind": "summary", "view": shown, "partition": result, "fingerprint": partition.fingerprint}
+                    yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a partition, and its view if missing. Raises BadInput, Forbidden, UnsupportedRequest."""

@@ -59,8 +59,8 @@ def ids_of(*sources: Any) -> dict[str, Any]:
     for source in sources:
         for name in _NAMED:
             value = _of(source, name)
-            if name not in ids and (shown := _shown_id(value)) is not None:
-                ids[name] = shown
+            if name not in ids and (shown_id := _shown_id(value)) is not None:
+                ids[name] = shown_id
         memories = _of(source, "memories")
         if memories and isinstance(memories, list) and "memory_ids" not in ids:
             listed = cast("list[Any]", memories)

@@ -113,10 +113,10 @@ class RequestLimit:
         begun = self._clock()
         have = lease.left if begun < lease.until else 0
         least = cost - have
-        wanted = max(lease.waiting - have, min(int(per_minute / 60 * _LEASE_SHARE), burst // 10), least)
-        taken, wait = await self._store.take(tenant, per_minute=per_minute, burst=burst, wanted=wanted, least=least)
-        if taken:
-            lease.left, lease.until = have + taken, begun + _LEASE_SECONDS
+        request_count = max(lease.waiting - have, min(int(per_minute / 60 * _LEASE_SHARE), burst // 10), least)
+        granted, wait = await self._store.take(tenant, per_minute=per_minute, burst=burst, most=request_count, least=least)
+        if granted:
+            lease.left, lease.until = have + granted, begun + _LEASE_SECONDS
             return
         now = self._clock()
         lease.closed_cost, lease.opens_at, lease.closed_until = cost, now + wait, now + min(wait, _VERDICT_SECONDS)
@@ -248,14 +248,14 @@ class LimitStore:
         self._take = Script(client, "access/requests_take")
         self._spend = Script(client, "access/model_tokens_spend")
 
-    async def take(self, tenant: str, *, per_minute: int, burst: int, wanted: int, least: int = 1) -> tuple[int, float]:
-        """Take up to `wanted` requests from the bucket, or none if fewer than `least` (at most `burst`) are left.
+    async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
+        """Take up to `most` requests from the bucket, or none if fewer than `least` (at most `burst`) are left.
 
         Return how many, and the seconds until `least` are available.
         """
         rate = repr(per_minute / 60_000)
-        taken, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, wanted=wanted, least=least)
-        return int(taken), int(wait) / 1000
+        granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, wanted=most, least=least)
+        return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
         """Add model tokens to the tenant's day (0: none); return the total."""

@@ -59,10 +59,10 @@ class KeySet:
             raise Unavailable("the login provider's keys cannot be had: try again", retry_after=max(int(left) + 1, 1))
         return self._keys.get(kid)
 
-    async def _refresh(self, asked: float) -> None:
+    async def _refresh(self, requested_at: float) -> None:
         async with self._lock:
             # Another task has just tried.
-            if self._tried >= asked or self._clock() - self._tried < REFRESH_SECONDS:
+            if self._tried >= requested_at or self._clock() - self._tried < REFRESH_SECONDS:
                 return
             self._tried = self._clock()
             try:

@@ -123,10 +123,10 @@ class TokenStore:
         if not names:
             return []
         rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
-        gone = [name for name, fields in zip(names, rows, strict=True) if not fields]
-        if gone:
+        missing = [name for name, fields in zip(names, rows, strict=True) if not fields]
+        if missing:
             with redis_errors():
-                await self._client.hdel(self._keys.tokens, *gone)
+                await self._client.hdel(self._keys.tokens, *missing)
         tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), rows, strict=True) if fields]
         return sorted(tokens, key=lambda token: (token.created, token.id))
 

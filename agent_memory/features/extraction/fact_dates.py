@@ -23,12 +23,12 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
         return None
 
 
-def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
+def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
     """Return the day of an event: the model's, or that of the only time the cited messages name.
 
     The model's is corrected if off by a day or two, or if it was computed from `now` instead of the message's time.
     """
-    today = said.astimezone(zone).date()
+    today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}
     if len(named) != 1:
         return answered
@@ -41,5 +41,5 @@ def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, z
         return start if exact else None
     if start <= answered < end:
         return answered
-    off = any(abs(answered - other) <= _SLIP for other in (start, now + (start - said)))
+    off = any(abs(answered - other) <= _SLIP for other in (start, now + (start - stated_at)))
     return start if off and exact else answered

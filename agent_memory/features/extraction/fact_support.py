@@ -61,7 +61,7 @@ class ExtractionMessage:
         return self.stored.message.role
 
     @property
-    def said(self) -> datetime:
+    def said_at(self) -> datetime:
         return self.stored.message.created_at
 
     @property
@@ -79,12 +79,12 @@ class Grounds:
     def __init__(
         self, messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage] = (), *, translated: bool = False
     ) -> None:
-        self._shown = [*before, *messages]
+        self._messages = [*before, *messages]
         self._first = len(before)
         self._translated = translated
-        self._wordings = [Wording(message.text, message.said, message.role) for message in self._shown]
-        self._says = [message.states for message in self._shown]
-        self._usable = [index for index in range(self._first, len(self._shown)) if self._says[index] and self._tells(index)]
+        self._wordings = [Wording(message.text, message.said_at, message.role) for message in self._messages]
+        self._says = [message.states for message in self._messages]
+        self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """Return the positions (from 0) in the batch that support a fact; none if it must be refused.
@@ -113,29 +113,33 @@ class Grounds:
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
-        shown = joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
-        kept = [sentence for sentence in sentences if shown is not None and self._has_some(Claim.of(sentence), shown)]
-        return text if len(kept) == len(sentences) else " ".join(kept)
+        joined_wording = (
+            joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
+        )
+        supported_sentences = [
+            sentence for sentence in sentences if joined_wording is not None and self._has_some(Claim.of(sentence), joined_wording)
+        ]
+        return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
 
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact: no bare question, no thanks or greeting that answers no assistant."""
-        text = self._shown[index].text
+        text = self._messages[index].text
         if is_bare_question(text):
             return False
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
-    def _has_some(self, claim: Claim, shown: Wording) -> bool:
+    def _has_some(self, claim: Claim, wording: Wording) -> bool:
         """True if messages hold the claim's numbers and names, or a word of it."""
         if claim.is_empty:
             return True
-        if not all(map(shown.holds_number, claim.numbers)) or not all(map(shown.holds_word, claim.names)):
+        if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
             return False
-        return bool(claim.numbers or claim.names) or any(map(shown.holds_word, claim.words))
+        return bool(claim.numbers or claim.names) or any(map(wording.holds_word, claim.words))
 
     def _nearest(self, claim: Claim) -> list[int]:
-        ranked = sorted(self._usable, key=lambda index: (self._held(claim, self._wordings[index]), index), reverse=True)
+        ranked = sorted(self._usable, key=lambda index: (self._count_held(claim, self._wordings[index]), index), reverse=True)
         for index in [index for index in ranked if self._is_witness(index)][:_MOST_TRIED]:
-            if self._held(claim, self._wordings[index]) and self._holds(claim, [index]):
+            if self._count_held(claim, self._wordings[index]) and self._holds(claim, [index]):
                 return [index]
         answers = [index for index in reversed(self._usable) if self._is_witness(index) and self._is_short(index)][:_MOST_TRIED]
         for index in answers:
@@ -144,11 +148,13 @@ class Grounds:
         together: list[int] = []
         best = 0
         for _ in range(_MOST_TOGETHER):
-            gains = [(self._held(claim, joined([self._wordings[i] for i in [*together, index]])), index) for index in ranked[:_MOST_TRIED]]
-            held, index = max(gains, key=lambda gain: (gain[0], self._is_witness(gain[1]), gain[1]), default=(0, -1))
-            if held <= best:
+            gains = [
+                (self._count_held(claim, joined([self._wordings[i] for i in [*together, index]])), index) for index in ranked[:_MOST_TRIED]
+            ]
+            count, index = max(gains, key=lambda gain: (gain[0], self._is_witness(gain[1]), gain[1]), default=(0, -1))
+            if count <= best:
                 break
-            best, together = held, [*together, index]
+            best, together = count, [*together, index]
             if self._holds(claim, together):
                 return together
         return []
@@ -168,11 +174,11 @@ class Grounds:
         if claim.kinds and not any(map(near.holds_word, claim.kinds)):
             return False
         total = len(claim.words) + len(claim.numbers)
-        held = sum(map(own.holds_word, claim.words)) + sum(map(own.holds_number, claim.numbers))
-        if held >= total * _SHARE:
+        own_count = sum(map(own.holds_word, claim.words)) + sum(map(own.holds_number, claim.numbers))
+        if own_count >= total * _SHARE:
             return bool(total) or any(map(own.holds_word, claim.names))
         words_near = sum(map(near.holds_word, claim.words))
-        if words_near < len(claim.words) * _SHARE or not (short or held >= total * _OWN_SHARE):
+        if words_near < len(claim.words) * _SHARE or not (short or own_count >= total * _OWN_SHARE):
             return False
         peoples = joined([self._wordings[index] for index in near_indexes if self._is_witness(index) or index in chosen])
         if sum(map(peoples.holds_word, claim.words)) >= len(claim.words) * _SHARE:
@@ -184,14 +190,14 @@ class Grounds:
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
-        said = words(self._shown[index].text)
-        if said[:1] and said[0] in _DENIAL_WORDS:
+        answer_words = words(self._messages[index].text)
+        if answer_words[:1] and answer_words[0] in _DENIAL_WORDS:
             return claim.denies
-        if "?" in (asked := self._shown[before[0]].text) or "？" in asked or "؟" in asked:
-            return not is_filler(self._shown[index].text) or not _ASSENT_WORDS.isdisjoint(said)
-        return not _ASSENT_WORDS.isdisjoint(said[:2])
+        if "?" in (question := self._messages[before[0]].text) or "？" in question or "؟" in question:
+            return not is_filler(self._messages[index].text) or not _ASSENT_WORDS.isdisjoint(answer_words)
+        return not _ASSENT_WORDS.isdisjoint(answer_words[:2])
 
-    def _held(self, claim: Claim, wording: Wording) -> int:
+    def _count_held(self, claim: Claim, wording: Wording) -> int:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
@@ -199,7 +205,7 @@ class Grounds:
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
-        if any(self._held(claim, self._wordings[index]) or self._answers(index, claim) for index in people):
+        if any(self._count_held(claim, self._wordings[index]) or self._answers(index, claim) for index in people):
             return list(chosen)
         return [index for index in chosen if not self._is_witness(index)]
 
@@ -208,15 +214,15 @@ class Grounds:
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
-        whole = [normal_text(self._shown[index].text) for index in chosen]
-        return any(quoted == said or (long and quoted in said) for said in whole)
+        whole = [normal_text(self._messages[index].text) for index in chosen]
+        return any(quoted == message_text or (long and quoted in message_text) for message_text in whole)
 
     def _before(self, index: int) -> list[int]:
-        said = [earlier for earlier in range(max(index - 2 * _REACH, 0), index) if self._says[earlier]]
-        return said[-_REACH:]
+        earlier_indexes = [earlier for earlier in range(max(index - 2 * _REACH, 0), index) if self._says[earlier]]
+        return earlier_indexes[-_REACH:]
 
     def _is_witness(self, index: int) -> bool:
-        return self._says[index] and self._shown[index].role != "assistant"
+        return self._says[index] and self._messages[index].role != "assistant"
 
     def _is_short(self, index: int) -> bool:
         return len(self._wordings[index].content) <= _SHORT

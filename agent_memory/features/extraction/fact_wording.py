@@ -99,7 +99,7 @@ class Wording:
     """The words of one or more messages."""
 
     text: str
-    said: datetime
+    said_at: datetime
     role: str = "user"
     more: Sequence[str] = field(default=())
 
@@ -162,7 +162,7 @@ class Wording:
             return True
         kinds = {other.kind for other in self.numbers}
         if number.kind == "year":
-            difference = str(abs(int(number.value) - self.said.year))
+            difference = str(abs(int(number.value) - self.said_at.year))
             return int(difference) <= _YEARS_AROUND or difference in self._values
         if number.kind == "date":
             return number.value in self._months or "date" not in kinds
@@ -180,7 +180,7 @@ class Wording:
 
 def joined(wordings: Sequence[Wording]) -> Wording:
     """Return several messages as one, at the time of the last."""
-    return Wording("\n".join(w.text for w in wordings), max(w.said for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
+    return Wording("\n".join(w.text for w in wordings), max(w.said_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
 
 
 def says_same(text: str, other: str) -> bool:
@@ -222,16 +222,16 @@ def _ends_something(text: str) -> bool:
 
 
 def _content(folded: Sequence[str]) -> list[str]:
-    kept: list[str] = []
+    content_stems: list[str] = []
     for word in folded:
         if word in STOP_WORDS or word in _SPEAKERS or word in DATE_WORDS or word.isdigit() or is_number_word(word):
             continue
         if _SCRIPT_WITHOUT_BLANKS.search(word):
-            kept += [stem for char in word if char not in _PARTICLES and not char.isdigit() for stem in stems(char)]
+            content_stems += [stem for char in word if char not in _PARTICLES and not char.isdigit() for stem in stems(char)]
         elif len(word) > 2:
             # Non-ASCII stems are spelled for the index and do not share prefixes.
-            kept += stems(word) if word.isascii() else [word]
-    return kept
+            content_stems += stems(word) if word.isascii() else [word]
+    return content_stems
 
 
 def _capitalized(text: str) -> list[str]:

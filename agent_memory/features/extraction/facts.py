@@ -84,7 +84,7 @@ def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
 def _candidate(
     ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
-    said = max(message.said for message in cited)
+    said_at = max(message.said_at for message in cited)
     text = clean(clean_text(fact.text))
     tags = [tag for tag in map(clean_text, (*fact.topics, *fact.entities)) if tag]
     if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
@@ -93,20 +93,20 @@ def _candidate(
     kind = "semantic" if rules.strategy == "preferences" else fact.type
     event = instant(fact.event_date, zone)
     try:
-        text = with_absolute_times(text, said.astimezone(zone).date())
+        text = with_absolute_times(text, said_at.astimezone(zone).date())
         if kind == "episodic":
-            event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
+            event = event_day(event, [message.text for message in cited], said_at, zone, now=datetime.now(UTC))
     except OverflowError:
         pass  # A message at the calendar's end: its days have no neighbours.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
-    if ends is not None and ends <= (begins or said):
+    if ends is not None and ends <= (begins or said_at):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
     users = [message for message in cited if message.role != "assistant"]
     role = _speaker(fact.speaker, (users or cited)[0].role)
     ids = [message.id for message in cited]
     quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
     evidence = Evidence(
-        session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said
+        session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said_at
     )
     record = MemoryRecord.model_validate(
         {
@@ -123,9 +123,9 @@ def _candidate(
             "event_date": event,
             "valid_from": begins,
             "valid_to": ends,
-            "expires_at": over if over is not None and over > said else None,
-            "created_at": said,
-            "last_accessed": said,
+            "expires_at": over if over is not None and over > said_at else None,
+            "created_at": said_at,
+            "last_accessed": said_at,
             "persisted_at": datetime.now(UTC),
             "extracted_from": ids,
             "extraction_strategy": rules.strategy,
@@ -167,8 +167,8 @@ _LEAST_WORDS = 5
 
 def repeats_instructions(text: str) -> bool:
     """True if a text is a passage of our prompts, ignoring case and punctuation."""
-    said = words(text)
-    return len(said) >= _LEAST_WORDS and f" {' '.join(said)} " in _instructions()
+    text_words = words(text)
+    return len(text_words) >= _LEAST_WORDS and f" {' '.join(text_words)} " in _instructions()
 
 
 @lru_cache(maxsize=1)

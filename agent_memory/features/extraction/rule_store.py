@@ -64,9 +64,9 @@ class RuleStore:
         key = self._keys.rules(scope.tenant)
         with redis_errors():
             stored: Sequence[bytes | str] = await self._client.hkeys(key)
-            gone = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
-            if gone:
-                await self._client.hdel(key, *gone)
+            deleted_names = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
+            if deleted_names:
+                await self._client.hdel(key, *deleted_names)
 
 
 def parse_zone(reply: Sequence[bytes | None]) -> tzinfo:

@@ -18,7 +18,7 @@ from agent_memory.features.jobs.order_store import decode_order
 from agent_memory.foundation.core.permissions import reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
@@ -105,7 +105,7 @@ class OperationStore:
         now = seconds * 1000 + micros / 1000
         rows = [replies[1 + _REPLIES_PER_MARK * i : 1 + _REPLIES_PER_MARK * (i + 1)] for i in range(len(marks))]
         size = sum([len(row[_SUBJECT][1] or b"") for mark, row in zip(marks, rows, strict=True) if mark.kind in _OF_MEMORIES])
-        operations = await aside(lambda: [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)], size)
+        operations = await run_in_thread(lambda: [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)], size)
         return operations if scope.agents is None else await self._of_agents(scope, marks, operations)
 
     async def _of_agents(
@@ -116,8 +116,8 @@ class OperationStore:
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
             return list(operations)
-        found = await read(self._client, lambda pipe: [pipe.hmget(meta, ["sid", "ag"]) for meta in metas.values()])
-        agents = {mark: agent for mark, (session, agent) in zip(metas, found, strict=True) if session is not None}
+        session_rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["sid", "ag"]) for meta in metas.values()])
+        agents = {mark: agent for mark, (session, agent) in zip(metas, session_rows, strict=True) if session is not None}
 
         def reaches(mark: Mark) -> bool:
             if mark not in metas:

@@ -41,32 +41,32 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
     for position, message in enumerate(messages):
         if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
             continue
-        asked = annotations_of(message)
+        annotations = annotations_of(message)
         field = f"messages.{position}.{REMEMBER_AS}"
-        if asked is None:
+        if annotations is None:
             named = "agent_id, expires_at (ISO 8601), metadata (an object), category and about_user (true or false)"
             raise BadInput(f"may have {named}", field=field)
-        if scope.agents is not None and asked.agent_id is not None and asked.agent_id not in scope.agents:
+        if scope.agents is not None and annotations.agent_id is not None and annotations.agent_id not in scope.agents:
             raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
     """Apply the annotations of source messages: agent and category only if all agree, the earliest expiry."""
     each = list(messages)
-    asked = [item for item in each if item is not None]
-    if not asked:
+    given = [item for item in each if item is not None]
+    if not given:
         return
     agents = {None if item is None else item.agent_id for item in each}
     if len(agents) == 1 and (agent := agents.pop()) is not None:
         record.agent_id = agent
-    ends = [end for end in (record.expires_at, *(item.expires_at for item in asked)) if end is not None]
+    ends = [end for end in (record.expires_at, *(item.expires_at for item in given)) if end is not None]
     if ends:
         record.expires_at = min(ends)
     categories = {None if item is None else item.category for item in each}
     if record.category is None and len(categories) == 1:
         record.category = categories.pop()
     metadata: dict[str, Any] = {}
-    for item in asked:
+    for item in given:
         metadata |= item.metadata or {}
     if metadata:
         record.metadata = {**metadata, **record.metadata}

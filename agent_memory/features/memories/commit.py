@@ -19,7 +19,7 @@ from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import Fence, PutOptions, Step, StepGroups
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import compact
 from agent_memory.foundation.text.normalization import begins_at
@@ -125,13 +125,13 @@ STATED = ChangeOrigin("client", "stated by a client")
 class CommitOutcome:
     """The result of a batch. `moved`: a memory changed meanwhile; `fenced`: the session did; nothing was written then.
 
-    `taken` has the positions of decisions whose ids belong to other owners (`moved` is set, too). `states` has one of
+    `taken_groups` has the positions of decisions whose ids belong to other owners (`moved` is set, too). `states` has one of
     "new", "changed", "same", "buried", "done", "skipped", "proposed" per decision; `changes` has change ids or None.
     """
 
     moved: bool = False
     fenced: bool = False
-    taken: Sequence[int] = ()
+    taken_groups: Sequence[int] = ()
     batch: str = ""
     states: list[str] = field(default_factory=list[str])
     changes: list[str | None] = field(default_factory=list[str | None])
@@ -197,11 +197,11 @@ class MemoryCommits:
                 counts.append(len(group))
                 changes.append(None if change is None else change["id"])
 
-        await aside(add_groups, sum(map(_work, decisions)))
+        await run_in_thread(add_groups, sum(map(_work, decisions)))
         reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
-            taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
-            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
+            taken_groups = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
+            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken_groups=taken_groups, batch=batch)
         states: list[str] = []
         at = 1
         for count in counts:

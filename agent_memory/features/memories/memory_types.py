@@ -52,7 +52,7 @@ def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchR
         return request, True
     if request.memory_type is None and request.filter is None:
         return request, False
-    if any(_named(wanted) for wanted in _type_filters(request.memory_type, request.filter)):
+    if any(_named(type_filter) for type_filter in _type_filters(request.memory_type, request.filter)):
         return request, True
     update: dict[str, Any] = {}
     if request.memory_type is not None:
@@ -93,8 +93,8 @@ def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingM
     return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})
 
 
-def _type_filters(wanted: MemoryType | None, condition: Condition | None) -> list[MemoryType]:
-    filters = [] if wanted is None else [wanted]
+def _type_filters(type_filter: MemoryType | None, condition: Condition | None) -> list[MemoryType]:
+    filters = [] if type_filter is None else [type_filter]
     if condition is not None:
         filters += _type_filters(condition.memory_type, condition.not_)
         for inner in (*(condition.and_ or ()), *(condition.or_ or ())):
@@ -102,14 +102,14 @@ def _type_filters(wanted: MemoryType | None, condition: Condition | None) -> lis
     return filters
 
 
-def _named(wanted: MemoryType) -> bool:
-    conditions = wanted.conditions()
+def _named(type_filter: MemoryType) -> bool:
+    conditions = type_filter.conditions()
     return _PROCEDURAL in conditions.excluded or any(_PROCEDURAL in group for group in conditions.required)
 
 
-def _widened(wanted: MemoryType) -> MemoryType:
+def _widened(type_filter: MemoryType) -> MemoryType:
     """Return a filter that treats procedural memories as semantic. A memory has one type, so operators form one set."""
-    conditions = wanted.conditions()
+    conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:
         return MemoryType(not_in=_sorted(excluded))
@@ -120,8 +120,8 @@ def _widened(wanted: MemoryType) -> MemoryType:
 
 
 def _with_procedural(types: Sequence[str]) -> set[MemoryTypeEnum]:
-    wanted = set(map(MemoryTypeEnum, types))
-    return wanted | {_PROCEDURAL} if _SEMANTIC in wanted else wanted
+    type_set = set(map(MemoryTypeEnum, types))
+    return type_set | {_PROCEDURAL} if _SEMANTIC in type_set else type_set
 
 
 def _sorted(types: set[MemoryTypeEnum]) -> list[MemoryTypeEnum]:

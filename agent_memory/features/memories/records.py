@@ -14,7 +14,7 @@ from ulid import ULID
 
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.scope import SessionRef
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.keyspace import digest, tag
 from agent_memory.foundation.storage.scripts import Arg
 from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags
@@ -230,7 +230,7 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
     """Run `decode` over these replies, in a thread if they are large: metadata may have 100,000 fields."""
-    return await aside(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
+    return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:

@@ -28,7 +28,7 @@ from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, normal_text
 from agent_memory.foundation.text.redaction import redact, redact_all
@@ -150,7 +150,7 @@ class MemoryService:
             one_owner_each(enumerate(body.memories))
             note_unreadable_dates(record.metadata for record in body.memories)
 
-        await aside(check, memories_work(body.memories))
+        await run_in_thread(check, memories_work(body.memories))
         await self._memory_limit.room_for(scope.tenant, len(body.memories))
         records: Sequence[MemoryRecord] = body.memories
         while True:
@@ -163,12 +163,12 @@ class MemoryService:
                     raise error.of([record.id for record in body.memories]) from None
                 records = [record for record in records if record.id not in unchanged]
 
-    async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
+    async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
         """Return the taken ids whose memory the caller repeats without a change.
 
         Archived clients create memories from a session again, without the session's user and namespace.
         """
-        repeated = [record for record in records if record.id in taken]
+        repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {
             record.id for record, old in zip(repeated, memories, strict=True) if old is not None and _says_nothing_new(record, old.record)
@@ -179,7 +179,7 @@ class MemoryService:
 
         With `dedupe`, a repeat becomes evidence of its memory. A current fact with the record's slot ends.
         """
-        prepared = await aside(lambda: self._prepared(records), memories_work(records))
+        prepared = await run_in_thread(lambda: self._prepared(records), memories_work(records))
         await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:

@@ -187,7 +187,7 @@ def _stored_card(
     recorded: bytes | None,
     first: bytes | None,
     retired: bytes | None,
-    said: bytes | None,
+    last_said: bytes | None,
     times: bytes | None,
     ended: bytes | None,
     edited: bytes | None,
@@ -204,7 +204,7 @@ def _stored_card(
             values[name] = _instant(seconds)
     return _StoredCard(
         values,
-        _moment(said),
+        _moment(last_said),
         1 if times is None else int(times),
         _moment(None if ended is None else ended.split()[0]),
         _moment(edited),

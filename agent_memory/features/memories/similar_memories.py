@@ -13,7 +13,7 @@ from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, de
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.filters import where
@@ -116,7 +116,7 @@ class SimilarMemoryStore:
 
 async def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
     """Return the memories a fact may repeat, refine or end, likeliest first."""
-    return await aside(lambda: _comparable(record, around), around.characters)
+    return await run_in_thread(lambda: _comparable(record, around), around.characters)
 
 
 def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:

@@ -29,7 +29,7 @@ from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg
@@ -99,8 +99,8 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, records)
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
-        if len(records) > step and (taken := await self.taken_ids(scope, records)):
-            raise IdTaken(taken)
+        if len(records) > step and (taken_ids := await self.taken_ids(scope, records)):
+            raise IdTaken(taken_ids)
         for start in range(0, len(records), step) if records else (0,):
             written = await self._write(scope, records[start : start + step], fence, background, dedupe)
             if written is None:
@@ -158,7 +158,7 @@ class MemoryStore(MemoryQueries):
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
                 steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
 
-        await aside(add_groups, memories_work(records))
+        await run_in_thread(add_groups, memories_work(records))
         reply = await steps.run_steps(self._scripts)
         if reply[0] == "taken":
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
@@ -313,12 +313,12 @@ class MemoryStore(MemoryQueries):
         rows = await read(self._client, build)
         described: list[tuple[str, int, MemoryRecord, str | None, str]] = []
         positions: list[tuple[str, str, str]] = []
-        gone: list[str] = []
+        missing: list[str] = []
         for index, mid in enumerate(mids):
             current, past = rows[2 * index : 2 * index + 2]
             version, raw, owner = current[:3] if current[1] is not None else past[:3]
             if raw is None or version is None:
-                gone.append(mid)
+                missing.append(mid)
             else:
                 record = decode_memory(raw)
                 terms = None if current[1] is not None else past[3].decode()
@@ -336,7 +336,7 @@ class MemoryStore(MemoryQueries):
         jobs = [
             IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in described
         ]
-        return jobs, gone
+        return jobs, missing
 
     async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
         """Return the records before and after each memory in its order, by mid. Aliases resolve."""

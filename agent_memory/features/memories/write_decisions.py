@@ -37,7 +37,7 @@ async def store_settled(
         settled: set[str] = set()
         for record, decisions in decided:
             outcome = await commits.commit(scope, decisions, STATED)
-            if outcome.taken:
+            if outcome.taken_groups:
                 raise IdTaken([record.id])
             if outcome.done:
                 settled.add(record.id)
@@ -54,14 +54,14 @@ async def decide(
     quarantined = [record for record in records if record.quarantine is not None]
     records = [record for record in records if record.quarantine is None]
     alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
-    taken: set[str] = set()
+    taken_names: set[str] = set()
     compared: list[MemoryRecord] = []
     for record in records:
         stands = standing(scope.tenant, record)
         names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
-        if taken.isdisjoint(names):
+        if taken_names.isdisjoint(names):
             compared.append(record)
-        taken |= names
+        taken_names |= names
     existing = await neighbours.load_existing(scope, compared)
     return [
         *alone,

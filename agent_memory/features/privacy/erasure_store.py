@@ -91,12 +91,12 @@ class ErasureStore:
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            meant = await self._meant(scope, erasure, [hit.mid for hit in hits.hits])
+            matching = await self._load_matching(scope, erasure, [hit.mid for hit in hits.hits])
             offset += _PAGE
-            if meant or offset >= hits.total:
-                return meant
+            if matching or offset >= hits.total:
+                return matching
 
-    async def _meant(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
+    async def _load_matching(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids])
         return await meant_rows(scope, erasure, mids, rows)
 
@@ -114,12 +114,12 @@ async def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows:
 
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
     mine = tag(scope.tenant).encode()
-    meant: list[ErasedMemory] = []
+    matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
         record = _readable(raw)
         if owner == mine and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
-            meant.append(ErasedMemory(name, record, int(version or 0)))
-    return meant
+            matching.append(ErasedMemory(name, record, int(version or 0)))
+    return matching
 
 
 def _readable(raw: bytes | None) -> MemoryRecord | None:
@@ -132,12 +132,12 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
     """As `is_meant`, by a memory's tags."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
-    wanted = "" if erasure.namespace is None else tag(erasure.namespace)
+    namespace_tag = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:
-        return agent == tag(erasure.agent_id) and (erasure.namespace is None or namespace == wanted)
+        return agent == tag(erasure.agent_id) and (erasure.namespace is None or namespace == namespace_tag)
     if erasure.session_id is None:
-        return user == tag(erasure.user_id or "") and (erasure.namespace is None or namespace == wanted)
-    return (namespace, user) == (wanted, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
+        return user == tag(erasure.user_id or "") and (erasure.namespace is None or namespace == namespace_tag)
+    return (namespace, user) == (namespace_tag, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
 
 
 def selection_of(erasure: Erasure) -> Any:

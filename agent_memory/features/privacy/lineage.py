@@ -148,8 +148,10 @@ class LineageStore:
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Remove later evidence by field, and the aliases (mids) that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
-        taken = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
-        mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid]
+        alias_rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
+        mine = [
+            name for name, raw in zip(names, alias_rows, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid
+        ]
         group += [{"op": "unalias", "alias": name} for name in mine]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(*group)

@@ -98,15 +98,15 @@ def judge(
     clean = versions[:first]
     texts = {version.record.text for version in clean}
     back: StoredMemory | None = None
-    gone = [
+    removed_versions = [
         version
         for version, derived in zip(versions, is_derived, strict=True)
         if derived or (first is not None and version.record.text not in texts)
     ]
-    if memory.now is not None and memory.now in gone:
+    if memory.now is not None and memory.now in removed_versions:
         back = clean[-1]
     elif memory.now is None and memory.alias_of in tainted:
-        back = [version for version in versions if version not in gone][-1]
+        back = [version for version in versions if version not in removed_versions][-1]
     # Also former versions that quote removed evidence; a restored one is judged again.
     quoting = [
         version
@@ -114,11 +114,11 @@ def judge(
         if version is not back and any(is_poisoned(version.record, piece) for piece in version.record.evidence or ())
     ]
     names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
-    ids = tuple(sorted({version.version for version in (*gone, *quoting)}))
+    ids = tuple(sorted({version.version for version in (*removed_versions, *quoting)}))
     record: MemoryRecord | None = None
     fields = tuple(bad)
     lost = len(bad)
-    if back is None and memory.now is not None and memory.now not in gone:
+    if back is None and memory.now is not None and memory.now not in removed_versions:
         record, moved, less = _without_source(source, memory, alone, is_poisoned)
         fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less

@@ -45,7 +45,7 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
             ((field, piece) for field, piece in pieces.items() if _names(services, scope, field, piece) == name), ("", None)
         )
         before = former.get(name)
-        record = before.record if before is not None else None if piece is None else _said(old.record, piece)
+        record = before.record if before is not None else None if piece is None else _memory_of_evidence(old.record, piece)
         if record is not None and record.session_id != session_id:
             left.append((name, field, record))
     rests = {field: piece for field, piece in pieces.items() if piece.times is not None and piece.session_id != session_id}
@@ -56,14 +56,16 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
         (_, _, heir), *rest = left
         fields = [*(field for _, field, _ in rest if field), *rests]
         heir_name = services[MemoryStore].mid(scope, heir.id)
-        said = [mid for field, piece in rests.items() for mid in services[MemoryStore].message_mids(scope, old.record, field, piece)]
-        moved = dict.fromkeys([*(name for name, _, _ in rest), *(mid for mid in said if mid in names)])
+        evidence_mids = [
+            mid for field, piece in rests.items() for mid in services[MemoryStore].message_mids(scope, old.record, field, piece)
+        ]
+        moved = dict.fromkeys([*(name for name, _, _ in rest), *(mid for mid in evidence_mids if mid in names)])
         moved.pop(heir_name, None)
         await services[MemoryCommits].commit(scope, [Succeed(old, heir, fields, list(moved))], _ORIGIN)
 
 
 def _last_of(services: Services, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
-    record = _said(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
+    record = _memory_of_evidence(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
     return None if record is None else (services[MemoryStore].mid(scope, record.id), "", record)
 
 
@@ -73,7 +75,7 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
     return None if piece.memory_id is None else services[MemoryStore].mid(scope, piece.memory_id)
 
 
-def _said(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
+def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
     """Return the memory that a piece of evidence would be by itself; None if it says too little."""
     if piece.at is None:
         return None

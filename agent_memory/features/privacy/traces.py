@@ -43,7 +43,7 @@ class TraceStore:
         Unreadable ones go by their tags; their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
-        gone, offset = 0, 0
+        removed, offset = 0, 0
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
@@ -52,15 +52,15 @@ class TraceStore:
                 if names
                 else []
             )
-            meant = await meant_rows(scope, erasure, names, rows)
-            for version in meant:
+            versions = await meant_rows(scope, erasure, names, rows)
+            for version in versions:
                 if version.record is None:
                     unreadable(f"h:{version.name}")
-            if meant:
-                await self._forget_versions(scope, meant)
-                gone, offset = gone + len(meant), 0
+            if versions:
+                await self._forget_versions(scope, versions)
+                removed, offset = removed + len(versions), 0
             elif (offset := offset + _COUNT) >= hits.total:
-                return gone
+                return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Remove evidence from a session of other memories; return how many pieces.
@@ -68,18 +68,18 @@ class TraceStore:
         Unreadable memories keep theirs; their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
-        gone = 0
+        removed = 0
         for index in (self._words, self._history):
             offset = 0
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
                 names = [hit.mid for hit in hits.hits if "." not in hit.mid]
                 done = await self._disown(scope, erasure, names, unreadable)
-                gone += done
+                removed += done
                 offset = 0 if done else offset + _COUNT
                 if offset >= hits.total:
                     break
-        return gone
+        return removed
 
     async def _disown(self, scope: Scope, erasure: Erasure, names: Sequence[str], unreadable: Callable[[str], None]) -> int:
         try:
@@ -97,7 +97,7 @@ class TraceStore:
             else []
         )
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        gone = 0
+        removed = 0
         for memory, row in zip(memories, rows, strict=True):
             if (memory.record.namespace, memory.record.user_id) != (erasure.namespace, erasure.user_id):
                 continue
@@ -105,13 +105,13 @@ class TraceStore:
                 piece = StoredEvidence.model_validate_json(raw)
                 if piece.session_id == erasure.session_id:
                     steps.add_group(steps.remove_evidence(memory, name.decode(), piece))
-                    gone += 1
-        if gone:
+                    removed += 1
+        if removed:
             await steps.run_steps(self._scripts)
-        return gone
+        return removed
 
-    async def _forget_versions(self, scope: Scope, meant: Sequence[ErasedMemory]) -> None:
-        mids = [version.name.partition(".")[0] for version in meant]
+    async def _forget_versions(self, scope: Scope, versions: Sequence[ErasedMemory]) -> None:
+        mids = [version.name.partition(".")[0] for version in versions]
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -121,14 +121,14 @@ class TraceStore:
         there = await read(self._client, build)
         whole = [
             version
-            for version, now, ended in zip(meant, there[::2], there[1::2], strict=True)
+            for version, now, ended in zip(versions, there[::2], there[1::2], strict=True)
             # Of a memory that now belongs to somebody else, only these versions go.
             if not now and (not ended or "." not in version.name)
         ]
         await self.drop_memories(scope, [replace(version, version=0) for version in whole])
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
-                for mid, version in zip(mids, meant, strict=True):
+                for mid, version in zip(mids, versions, strict=True):
                     pipe.delete(self._keys.history(version.name))
                     pipe.zrem(self._keys.ledger(mid), version.name.partition(".")[2])
                     pipe.srem(self._keys.bare, version.name)
@@ -138,26 +138,29 @@ class TraceStore:
         """Delete memories for good, each if it has its version (0: any), also unreadable ones; return how many."""
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
-            gone, unread = sum(await self._memories.drop_records(scope, readable)), [memory for memory in memories if memory.record is None]
+            removed, unread = (
+                sum(await self._memories.drop_records(scope, readable)),
+                [memory for memory in memories if memory.record is None],
+            )
         except ValueError:  # Of one of them the evidence cannot be read, and with it where else it stands.
-            gone, unread = 0, list(memories)
+            removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
-        return gone + (sum(await self._scripts.delete_memories(args)) if args else 0)
+        return removed + (sum(await self._scripts.delete_memories(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
         """Delete answers kept for Idempotency-Keys that contain the name, of any tenant: they do not name theirs."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
-        gone: list[bytes] = []
+        deleted_keys: list[bytes] = []
         async for key in self._each("idem:*"):
             with redis_errors():
                 body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
             if body is not None and any(name in body for name in spelled):
-                gone.append(key)
-        return await self._delete(gone)
+                deleted_keys.append(key)
+        return await self._delete(deleted_keys)
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
         """Delete the tenant's orders that may name somebody, by `may_name_user` or `may_name_agent`."""
-        gone = 0
+        deleted = 0
         async for key in self._each("ord:*"):
             with redis_errors():
                 raw: Any = await self._client.get(key)
@@ -173,8 +176,8 @@ class TraceStore:
                     for fields in (self._keys.tries, self._keys.why):
                         pipe.hdel(fields(DueKind.ORDER), name)
                     await pipe.execute()
-            gone += 1
-        return gone
+            deleted += 1
+        return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
         """Delete the tenant's claim counts; until recounted it may exceed its share."""

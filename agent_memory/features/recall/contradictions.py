@@ -53,14 +53,14 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
         size, moved = len(words), not _changes().isdisjoint(words)
         before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
         earlier: list[int] = []
-        for other, said, its_needed, its_slot in before:
-            shared = len(words & said)
+        for other, earlier_words, its_needed, its_slot in before:
+            shared = len(words & earlier_words)
             if shared > 1:
                 least = needed if needed < its_needed else its_needed
                 alike = shared >= least or _clauses_alike(memory.text, statements[other].text)
             else:
-                alike = shared == 1 and (size == 1 or len(said) == 1)
-            alike = alike or (moved and shared > 0 and _is_moved(words & said, memory.text, statements[other].text))
+                alike = shared == 1 and (size == 1 or len(earlier_words) == 1)
+            alike = alike or (moved and shared > 0 and _is_moved(words & earlier_words, memory.text, statements[other].text))
             if alike or (slot is not None and slot == its_slot):
                 earlier.append(other)
         before.append((position, words, needed, slot))
@@ -104,7 +104,7 @@ def _clauses_alike(text: str, other: str) -> bool:
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False
-    parts, its_parts = ([part for part in map(_part_of, said) if len(part[0]) >= _LEAST_IN_CLAUSE] for said in (clauses, others))
+    parts, its_parts = ([part for part in map(_part_of, group) if len(part[0]) >= _LEAST_IN_CLAUSE] for group in (clauses, others))
     for words, needed in parts:
         for its_words, its_needed in its_parts:
             shared = len(words & its_words)

@@ -43,13 +43,13 @@ class NamedThing:
     def since(self) -> datetime:
         return self.memory.last_said_at or self.memory.created_at
 
-    def mentions(self, said: Iterable[ShownMemory]) -> list[ShownMemory]:
+    def mentions(self, statements: Iterable[ShownMemory]) -> list[ShownMemory]:
         """Return later statements about it by the same speaker, newest first."""
         memory = self.memory
         whose = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
             each
-            for each in said
+            for each in statements
             if each.created_at > self.since
             and (each.user_id, each.namespace, each.agent_id, speaker_name(each)) == whose
             and self.referent.is_named_in(each.text)
@@ -64,10 +64,12 @@ def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
     return [*things.values()][-_MOST_THINGS:][::-1]
 
 
-def with_mentions(page: Sequence[ShownMemory], said: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]) -> list[ShownMemory]:
+def with_mentions(
+    page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
+) -> list[ShownMemory]:
     """Return a page with later mentions behind the memory that names the thing."""
     there, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
-    for thing, statements in said:
+    for thing, statements in statements_by_thing:
         for memory in thing.mentions(statements):
             if memory.mid not in there:
                 there.add(memory.mid)
@@ -116,8 +118,8 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
     """Return the `mid` of a page's statement whose name a later statement has; None without one."""
     speaker = speaker_name(memory)
-    told = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
-    return next((noted[1] for noted in told if noted is not None and memory.created_at > noted[0]), None)
+    candidates = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
+    return next((noted[1] for noted in candidates if noted is not None and memory.created_at > noted[0]), None)
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:

@@ -37,12 +37,14 @@ MessageName = tuple[str | None, str | None, str | None, str]
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask, `passages` what
-    is shown of those that are too long, by their ids."""
+    """The memories that a prompt shows, each kind in the order of the search.
+
+    `question_ids` names statements that only ask; `passages` has the shown part of each long memory, by its id.
+    """
 
     facts: Sequence[ShownMemory] = ()
     statements: Sequence[ShownMemory] = ()
-    asked: frozenset[str] = frozenset()
+    question_ids: frozenset[str] = frozenset()
     passages: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -58,7 +60,7 @@ class MemoryList:
         """A line of each statement, oldest first, the clearly relevant before others, what belongs to it below it; then questions."""
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
-        stated = [memory for memory in oldest_first if memory.id not in self.asked]
+        stated = [memory for memory in oldest_first if memory.id not in self.question_ids]
         last = corrections_of(stated) if len(stated) > 1 else {}
         latest = frozenset(last.values())
         lines: list[str] = []
@@ -67,8 +69,8 @@ class MemoryList:
                 passage = self.passages.get(memory.id)
                 line = memory_line(memory, style, dated[memory.id], latest=memory.id in latest, passage=passage)
                 lines.append(f"  {line}" if place else line)
-        asked = [memory for memory in oldest_first if memory.id in self.asked]
-        return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in asked)]
+        questions = [memory for memory in oldest_first if memory.id in self.question_ids]
+        return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
         """All lines, with the note that they are quotations, as the contract's one message has them."""
@@ -84,7 +86,7 @@ class MemoryList:
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
         """The list without some of them."""
         facts = [memory for memory in self.facts if not hidden(memory)]
-        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.asked, self.passages)
+        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
         """Which memories are shown in part."""
@@ -109,7 +111,7 @@ class MemorySelection:
     cut: list[Cut] = field(default_factory=list[Cut])
     passages: dict[str, str] = field(default_factory=dict[str, str])
     _left: int = 0
-    _wanted: int = 0
+    _tokens_wanted: int = 0
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
@@ -117,54 +119,56 @@ class MemorySelection:
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
         facts = [memory for memory in memories if not memory.is_message]
-        asked = frozenset([memory.id for memory in memories if memory.is_message and only_asks(memory)])
+        question_ids = frozenset([memory.id for memory in memories if memory.is_message and only_asks(memory)])
         statements = [memory for memory in memories if memory.is_message]
-        if asked and not asks_for_questions(self.query):
-            self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in asked]
-            statements = [memory for memory in statements if memory.id not in asked]
+        if question_ids and not asks_for_questions(self.query):
+            self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in question_ids]
+            statements = [memory for memory in statements if memory.id not in question_ids]
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
         counted = sum([len(memory.text.encode()) + self.line_tokens for memory in memories]) > self.budget
         self._left = self.budget // 2 if counted and statements else self.budget
         places = max((self.limit + 1) // 2, self.limit - len(statements))
-        shown, beyond = self._fit(facts, places, counted=counted)
+        fitted_facts, beyond = self._fit(facts, places, counted=counted)
         self._left += self.budget - self.budget // 2 if counted and statements else 0
-        said, over = self._fit(self._beside_facts(statements, shown), self.limit - len(shown), counted=counted)
-        if beyond and len(shown) + len(said) < self.limit:
-            more, beyond = self._fit(beyond, self.limit - len(shown) - len(said), counted=counted)
-            shown += more
+        fitted_statements, over = self._fit(self._beside_facts(statements, fitted_facts), self.limit - len(fitted_facts), counted=counted)
+        if beyond and len(fitted_facts) + len(fitted_statements) < self.limit:
+            more, beyond = self._fit(beyond, self.limit - len(fitted_facts) - len(fitted_statements), counted=counted)
+            fitted_facts += more
         if beside:
-            there = {memory.mid for memory in said}
-            said += self._fit([memory for memory in beside if memory.beside in there], len(beside), counted=True)[0]
+            there = {memory.mid for memory in fitted_statements}
+            fitted_statements += self._fit([memory for memory in beside if memory.beside in there], len(beside), counted=True)[0]
         for memory in (*beyond, *over):
-            self._wanted += (cost := self._cost(memory))
+            self._tokens_wanted += (cost := self._cost(memory))
             if cost > self._left:
-                self.cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._wanted, tokens_available=self.budget))
-        return MemoryList(shown, said, asked, self.passages)
+                self.cut.append(
+                    Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._tokens_wanted, tokens_available=self.budget)
+                )
+        return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
         """Those that fit, and those that fitted if there were more tokens or places."""
-        taken: list[ShownMemory] = []
+        fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
-            passage = _passage_of(memory) if counted and len(taken) < places else None
+            passage = _passage_of(memory) if counted and len(fitted) < places else None
             cost = self._cost(memory if passage is None else passage) if counted else 0
             if cost > self._left and passage is not None and (room := self._left - self.line_tokens) >= _LEAST_PASSAGE:
                 passage = _beginning_of(passage, room * _BYTES_PER_TOKEN)
                 cost = self._cost(passage)
-            if cost > self._left or len(taken) >= places:
+            if cost > self._left or len(fitted) >= places:
                 beyond.append(memory)
             elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
                 self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
             else:
-                self._wanted += cost
+                self._tokens_wanted += cost
                 self._left -= cost
-                taken.append(memory)
+                fitted.append(memory)
                 if passage is not None:
                     self.passages[memory.id] = passage
-        return taken, beyond
+        return fitted, beyond
 
-    def _cost(self, shown: ShownMemory | str) -> int:
-        return self.count(shown if isinstance(shown, str) else shown.text) + self.line_tokens
+    def _cost(self, memory_or_text: ShownMemory | str) -> int:
+        return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
         """What was said without the messages that the facts rest on."""
@@ -175,15 +179,15 @@ class MemorySelection:
                 resting.setdefault(name, []).append(fact)
         if not resting:
             return statements
-        kept: list[ShownMemory] = []
+        remaining: list[ShownMemory] = []
         for memory in statements:
             names = cited_messages(memory)
             over = resting.get(names[0], ()) if len(names) == 1 else ()
             if over and len(memory.text) <= _SAYS_MORE * sum(len(fact.text) for fact in over):
                 self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=over[0].id))
             else:
-                kept.append(memory)
-        return kept
+                remaining.append(memory)
+        return remaining
 
 
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
@@ -213,11 +217,11 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 def _passage_of(memory: ShownMemory) -> str | None:
     """What is shown of a long memory where not all memories fit as a whole: the passage that was found, else the first; None for a short
     one."""
-    found = memory.values.get("passage")
-    passage = beginning(memory.text) if found is None else found["text"]
+    found_passage = memory.values.get("passage")
+    passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):
         return None
-    start = 0 if found is None else found["start"]
+    start = 0 if found_passage is None else found_passage["start"]
     return f"{'…' if start else ''}{passage.strip()}{'…' if start + len(passage) < len(memory.text) else ''}"
 
 

@@ -31,11 +31,11 @@ class Referent(NamedTuple):
 
     def is_named_in(self, text: str) -> bool:
         """True if a text has this number, or several words of the name without another number."""
-        said = words(text[:_MOST_CHARS])
+        text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
-        for start in range(len(said) - length + 1):
-            if tuple(said[start : start + length]) == self.name:
-                after = said[start + length : start + length + 2]
+        for start in range(len(text_words) - length + 1):
+            if tuple(text_words[start : start + length]) == self.name:
+                after = text_words[start + length : start + length + 2]
                 following = next((word for word in after if word not in _COUNTING), "")
                 if following == self.number or (length > 1 and _NUMBER.fullmatch(following) is None):
                     return True
@@ -48,7 +48,7 @@ def referents(text: str) -> Sequence[Referent]:
         return ()
     text = _COUNTED.sub("", text)
     small = small_words([text])
-    found: dict[Referent, None] = {}
+    distinct: dict[Referent, None] = {}
     name: list[str] = []
     begins, name_begins, end = True, False, 0
     for piece in _PIECE.finditer(text):
@@ -56,7 +56,7 @@ def referents(text: str) -> Sequence[Referent]:
         if name and joined and _NUMBER.fullmatch(word):
             # Any word may begin a sentence with a capital.
             if len(name) > 1 or not name_begins:
-                found[Referent(tuple(map(fold, name[-_MOST_NAME_WORDS:])), fold(word))] = None
+                distinct[Referent(tuple(map(fold, name[-_MOST_NAME_WORDS:])), fold(word))] = None
             name = []
         elif word[0].isupper() and fold(word) not in small and content_of(word):
             if not (name and joined):
@@ -65,4 +65,4 @@ def referents(text: str) -> Sequence[Referent]:
         else:
             name = []
         begins, end = not word[0].isalnum(), piece.end()
-    return [each for each in found if not names_time(f"on {' '.join((*each.name, each.number))}")][:_MOST_REFERENTS]
+    return [each for each in distinct if not names_time(f"on {' '.join((*each.name, each.number))}")][:_MOST_REFERENTS]

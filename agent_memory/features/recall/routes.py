@@ -32,8 +32,8 @@ async def memory_prompt(
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Messages ready for a chat model: the session's summary and messages, the memories that fit the query, and the query."""
-    meant, shows = prompt_as_shown(body, memory_types)
-    prompt = await services[RecallService].build_prompt(scope, meant, optimize_query=optimize_query)
+    request, shows = prompt_as_shown(body, memory_types)
+    prompt = await services[RecallService].build_prompt(scope, request, optimize_query=optimize_query)
     show_types(prompt.memories, shows=shows)
     return ValuesResponse(prompt.prompt_values())
 

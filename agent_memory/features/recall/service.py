@@ -36,7 +36,7 @@ from agent_memory.foundation.core.prompt_sections import (
     SectionText,
 )
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search.filters import only_value
@@ -98,18 +98,18 @@ class RecallService:
         # A hundred memories of 64 KB have two million tokens, which take seconds to count.
         memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
-        fitted_always, fitted_summary, fitted_own, fitted_recalled = await aside(fit_all, characters)
+        fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
         window = session.window.fit_section(budget.left)
-        shown = window.shown
+        shown_messages = window.shown_messages
         always = [
-            *[_framed(section.render_section(shown)) for section in fitted_always],
-            *[section.render_section(shown) for section in fitted_summary],
+            *[_framed(section.render_section(shown_messages)) for section in fitted_always],
+            *[section.render_section(shown_messages) for section in fitted_summary],
         ]
         recalled = [
-            *[section.render_section(shown) for section in fitted_own],
-            *[_framed(section.render_section(shown)) for section in fitted_recalled],
+            *[section.render_section(shown_messages) for section in fitted_own],
+            *[_framed(section.render_section(shown_messages)) for section in fitted_recalled],
         ]
-        turns = window.render_section(shown)
+        turns = window.render_section(shown_messages)
         texts = [*always, turns, *recalled]
         return Prompt(
             [*(message for text in texts for message in text.messages), text_message("user", ask.body.query)],

@@ -32,8 +32,8 @@ class TokenBudget:
         if self._total is None or self.left is None:
             return None
         self._offered += share
-        taken = self._total - self.left
-        return max(min(self.left, int(self._total * self._offered) - taken), 0) if self._shared else self.left
+        spent = self._total - self.left
+        return max(min(self.left, int(self._total * self._offered) - spent), 0) if self._shared else self.left
 
     def memory_share(self, window_tokens: int) -> float:
         """Return the share of memories: their own, and what the session's messages leave of theirs."""

@@ -207,7 +207,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
     created = from_micros(number(b"ca"))
     updated = from_micros(number(b"ua"))
-    seen = text(b"la")
+    last_accessed = text(b"la")
     strategy = text(b"st")
     promoted_at = number(b"pt")
     return SessionState(
@@ -218,7 +218,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         message_tokens=number(b"mt"),
         created_at=datetime.fromisoformat(own) if (own := text(b"co")) else created,
         updated_at=updated,
-        last_accessed=datetime.fromisoformat(seen) if seen else updated,
+        last_accessed=datetime.fromisoformat(last_accessed) if last_accessed else updated,
         context=text(b"ctx"),
         context_tokens=number(b"ct"),
         data=json.loads(meta[b"data"]) if b"data" in meta else None,

@@ -49,27 +49,27 @@ def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
     """Return the messages with missing ids filled in, so that the same PUT makes the same session."""
     if all("id" in message.model_fields_set for message in messages):
         return list(messages)
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     named: list[MemoryMessage] = []
     for message in messages:
         beside = encode_beside(message)
-        said = (message.role, f"{message.content}\0{beside}" if beside else message.content)
+        content_key = (message.role, f"{message.content}\0{beside}" if beside else message.content)
         if "id" not in message.model_fields_set:
-            h = blake2b(f"{message.role}\0{seen[said]}\0{said[1]}".encode(), digest_size=10)
+            h = blake2b(f"{message.role}\0{counts[content_key]}\0{content_key[1]}".encode(), digest_size=10)
             # A ULID begins with a time.
             moment = message.created_at.timestamp() if "created_at" in message.model_fields_set else 0.0
             stamp = int(max(moment, 0.0) * 1000).to_bytes(6, "big") if moment < 2**48 / 1000 else bytes(6)
             message = message.model_copy(update={"id": str(ULID.from_bytes(stamp + h.digest()))})
-        seen[said] += 1
+        counts[content_key] += 1
         named.append(message)
     return named
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
     """Notify the caller of roles no chat API has: they count as a person."""
-    known = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
+    standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
-        if message.role not in known:
+        if message.role not in standard_roles:
             add_notice(f"messages.{position}.role: {message.role!r} is no role of chat APIs; its words are remembered as a person's")
 
 

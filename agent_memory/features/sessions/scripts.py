@@ -109,7 +109,7 @@ class SessionScripts:
             extraction_due=self._keys.due(DueKind.EXTRACTION),
             wake=self._keys.wake,
             user_waiting=user_waiting or k.meta,
-            set_aside=k.aside,
+            set_aside=k.set_aside,
             outboxes=self._outboxes if anew else (),
             root=self._keys.root,
             guard=guard,
@@ -149,7 +149,7 @@ class SessionScripts:
         """Delete a session of this epoch (or `only_work`: its pending work); True if it existed."""
         reply = await self._delete(
             k,
-            set_aside=k.aside,
+            set_aside=k.set_aside,
             user_waiting=user_waiting or k.meta,
             outboxes=self._outboxes,
             epoch=epoch,
@@ -160,7 +160,7 @@ class SessionScripts:
     async def settle_session(self, k: SessionKeys, user_waiting: str | None, batch: str | None) -> bool:
         """Delete the record of pending work if there is none, after ending a batch (its cursor); True if none."""
         reply = await self._settle(
-            k, set_aside=k.aside, user_waiting=user_waiting or k.meta, **outbox_keys(self._keys, DueKind.EXTRACTION), batch=batch
+            k, set_aside=k.set_aside, user_waiting=user_waiting or k.meta, **outbox_keys(self._keys, DueKind.EXTRACTION), batch=batch
         )
         return bool(reply)
 
@@ -172,7 +172,7 @@ class SessionScripts:
             k,
             batch_journal=own.journal,
             batch_list=own.journal_list,
-            set_aside=k.aside,
+            set_aside=k.set_aside,
             due=due,
             reasons=reasons,
             dead=dead,

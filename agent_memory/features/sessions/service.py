@@ -28,7 +28,7 @@ from agent_memory.foundation.core.input.work import json_work, memories_work, me
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.catalog import context_window
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
 from agent_memory.foundation.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
@@ -102,7 +102,7 @@ class SessionService:
             identified = with_stable_ids(body.messages)
             return timed, identified, with_distinct_ids(identified), [self._with_stable_id(ref, record) for record in body.memories]
 
-        timed, identified, distinct, memories = await aside(prepare, work)
+        timed, identified, distinct, memories = await run_in_thread(prepare, work)
         messages = await self._new(distinct)
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
             memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
@@ -172,7 +172,7 @@ class SessionService:
             named = with_made_ids(body.messages)
             return named, with_distinct_ids(named)
 
-        named, distinct = await aside(prepare, messages_work(body.messages))
+        named, distinct = await run_in_thread(prepare, messages_work(body.messages))
         await self._room(scope, body.messages)
         messages = await self._new(distinct)
         change = SessionWrite(
@@ -294,17 +294,17 @@ class SessionService:
     @staticmethod
     async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
         """True if messages repeat what a prompt of ours showed."""
-        return await aside(
+        return await run_in_thread(
             lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
 
     async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
         longterm = self._settings.longterm
-        wanted = longterm.enabled and (longterm.promote_messages or self._extracts)
-        read = await aside(lambda: [counted(message) for message in messages], messages_work(messages))
+        promotes = longterm.enabled and (longterm.promote_messages or self._extracts)
+        read = await run_in_thread(lambda: [counted(message) for message in messages], messages_work(messages))
         tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
-            NewMessage(message, number + more, wanted and _is_promoted(message))
+            NewMessage(message, number + more, promotes and _is_promoted(message))
             for message, number, (_, more) in zip(messages, tokens, read, strict=True)
         ]
 

@@ -30,7 +30,7 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.work import json_work, memories_work, messages_work
 from agent_memory.foundation.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.erasures import Guard, guard_of
 from agent_memory.foundation.storage.keyspace import Keys, SessionKeys, untag
@@ -115,7 +115,7 @@ class SessionStore:
         Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
-        await aside(lambda: permit_own(scope, ref, change), memories_work(change.memories))
+        await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
         for _ in range(_OTHER_IDS):
             try:
                 return await self._write(scope, ref, k, change)
@@ -135,7 +135,7 @@ class SessionStore:
             return [part for new in change.messages for part in new.arguments()], arguments
 
         work = messages_work(new.message for new in change.messages) + memories_work(change.memories) + json_work(change.data)
-        args, arguments = await aside(encode, work)
+        args, arguments = await run_in_thread(encode, work)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
         guard = self._guard(scope, ref, change.agent_id)
         return await self._scripts.write_session(k, user_waiting, arguments, guard, args, list(promoted.values()), anew=change.anew)
@@ -282,16 +282,16 @@ class SessionStore:
             for sid in sids:
                 pipe.hmget(self._keys.session(sid).meta, names)
                 pipe.hmget(self._keys.session(sid).journal, names)
-                pipe.smembers(self._keys.session(sid).aside)
+                pipe.smembers(self._keys.session(sid).set_aside)
 
         rows = await read(self._client, build) if sids else []
         epochs: list[SessionEpoch] = []
         for sid, meta, journal, batches in zip(sids, rows[::3], rows[1::3], rows[2::3], strict=True):
-            seen = meta if meta[3] else journal
-            if not seen[3] and batches:
+            fields = meta if meta[3] else journal
+            if not fields[3] and batches:
                 batch = self._keys.session(f"{sid}.{min(batches).decode()}").journal
-                seen = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
-            tenant, namespace, user, epoch = (None if value is None else value.decode() for value in seen)
+                fields = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
+            tenant, namespace, user, epoch = (None if value is None else value.decode() for value in fields)
             if epoch is not None and tenant == scope.tenant:
                 epochs.append(SessionEpoch(sid, epoch, namespace, user))
         return epochs

@@ -60,12 +60,12 @@ class ChangeTransfer:
             for change, row in zip(loaded, rows, strict=True)
             if change is not None and not (change.kind is ChangeKind.FORGET and change.proposal is not None)
         ]
-        wanted: set[str] = set()
+        mids: set[str] = set()
         for change, memories, _ in present:
-            wanted.update((memories or b"").decode().split())
+            mids.update((memories or b"").decode().split())
             for line in change.lines:
-                wanted.update(line[at] for at in _NAMES.get(line[0], ()) if at < len(line))
-        names = await self._reader.ids(scope, sorted(wanted))
+                mids.update(line[at] for at in _NAMES.get(line[0], ()) if at < len(line))
+        names = await self._reader.ids(scope, sorted(mids))
         exports: list[ChangeExport] = []
         for change, memories, namespace in present:
             about = [names[mid] for mid in (memories or b"").decode().split() if mid in names]

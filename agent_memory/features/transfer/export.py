@@ -127,12 +127,12 @@ class ExportService:
         async for memories in sources.memories.pages(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
         async for sessions in sources.sessions.agent_pages(scope, erasure.namespace, agent_id):
-            said = [Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id) for ref in (session.ref for session in sessions)]
-            for each in said:
+            erasures = [Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id) for ref in (session.ref for session in sessions)]
+            for each in erasures:
                 async for memories in sources.memories.pages(scope, each, began):
                     yield [memory_line(memory) for memory in memories if memory.any.agent_id != agent_id]
             yield [{**session_line(session), "user_id": session.ref.user_id} for session in sessions]
-            for each in said:
+            for each in erasures:
                 async for memories in sources.memories.changed_since(scope, each, began):
                     yield [memory_line(memory) for memory in memories]
         async for memories in sources.memories.changed_since(scope, erasure, began):
@@ -185,7 +185,7 @@ def change_line(export: ChangeExport) -> Line:
 
 def session_line(session: SessionExport) -> Line:
     line: dict[str, Any] = {
-        "kind": "waiting" if session.gone else "session",
+        "kind": "waiting" if session.ended else "session",
         "session_id": session.ref.session_id,
         "namespace": session.ref.namespace,
         "messages": [_message(stored, session) for stored in session.messages],

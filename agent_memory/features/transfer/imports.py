@@ -239,7 +239,7 @@ class ImportService:
         waits = await self._waits(run, ref, line)
         now = datetime.now(UTC)
         created, updated = times_of(line, now)
-        gone = line.kind == "waiting"
+        ended = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
         waiting = (
             [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
@@ -248,8 +248,8 @@ class ImportService:
         change = SessionWrite(
             mode="put",
             messages=[
-                NewMessage(message, self._to.counter.count_chat(message), wanted)
-                for message, wanted in zip((entry.message() for entry in line.messages), waits, strict=True)
+                NewMessage(message, self._to.counter.count_chat(message), is_waiting)
+                for message, is_waiting in zip((entry.message() for entry in line.messages), waits, strict=True)
             ],
             context=line.context,
             context_tokens=self._to.counter.count(line.context) if line.context else 0,
@@ -259,7 +259,7 @@ class ImportService:
             strategy=line.strategy,
             agent_id=agent_id,
             # An ended session is stored only for its waiting work, which outlives it.
-            ttl_seconds=1 if gone else line.ttl_seconds,
+            ttl_seconds=1 if ended else line.ttl_seconds,
             client_tokens=line.tokens,
             created_at=created,
             last_accessed=line.last_accessed,
@@ -268,7 +268,7 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=MovedSession(created, updated, 1 if gone else line.seconds_left, self._fields(run, line)),
+            moved=MovedSession(created, updated, 1 if ended else line.seconds_left, self._fields(run, line)),
         )
         try:
             await self._to.sessions.write(run.scope, ref, change)

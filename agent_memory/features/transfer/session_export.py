@@ -41,7 +41,7 @@ class SessionExport:
     """Data of other features by part name."""
 
     @property
-    def gone(self) -> bool:
+    def ended(self) -> bool:
         return self.state is None
 
 
@@ -58,11 +58,11 @@ class SessionExportReader:
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
-            meant = [session for session in sessions if self._meant(scope, session.ref, namespace, user_id)]
-            yield [session for session in meant if session.state is None or reaches_session_of(scope, session.state.agent_id)]
+            matching = [session for session in sessions if self._matches(scope, session.ref, namespace, user_id)]
+            yield [session for session in matching if session.state is None or reaches_session_of(scope, session.state.agent_id)]
         for sid in await self._sessions.waiting(scope, user_id):
             session = await self._waiting(scope, sid)
-            if session is not None and self._meant(scope, session.ref, namespace, user_id):
+            if session is not None and self._matches(scope, session.ref, namespace, user_id):
                 yield [session]
 
     async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
@@ -73,7 +73,7 @@ class SessionExportReader:
                 sessions = await self._read(scope, sids)
                 yield [session for session in sessions if session.state is not None and session.state.agent_id == agent_id]
 
-    def _meant(self, scope: Scope, ref: SessionRef, namespace: str | None, user_id: str) -> bool:
+    def _matches(self, scope: Scope, ref: SessionRef, namespace: str | None, user_id: str) -> bool:
         return ref.user_id == user_id and namespace in (None, ref.namespace) and scope.reaches(ref.namespace, ref.user_id)
 
     async def _read(self, scope: Scope, sids: Sequence[str]) -> list[SessionExport]:
@@ -98,7 +98,7 @@ class SessionExportReader:
                 for record in state.memories
             ]
             cursor = state.promoted_to, state.extracted_to
-            parts = {part.part: shown for part in self._parts if (shown := part.export_part(meta)) is not None}
+            parts = {part.part: exported for part in self._parts if (exported := part.export_part(meta)) is not None}
             exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left, parts))
         return exports
 

@@ -69,8 +69,8 @@ class ArgumentReader:
             parse = partial(reader.parse, body, strict=_is_strict(scope))
             values[name], unknown_fields = parse() if len(body) <= AT_ONCE_BYTES else await asyncio.to_thread(parse)
             if unknown_fields:
-                if found := misplaced(unknown_fields, lambda meant: self._place_of(meant, reader)):
-                    raise unknown(UnknownFields(found), "body")
+                if misplaced_fields := misplaced(unknown_fields, lambda field_name: self._place_of(field_name, reader)):
+                    raise unknown(UnknownFields(misplaced_fields), "body")
                 self._ignore(unknown_fields, "body", ignored)
         return values, body, ignored
 
@@ -95,8 +95,8 @@ class ArgumentReader:
             (endpoint.query_params, request.query_params),
             (endpoint.header_params, request.headers),
         ):
-            found, refused = request_params_to_args(fields, received)
-            values.update(found)
+            parsed, refused = request_params_to_args(fields, received)
+            values.update(parsed)
             problems += refused
         if problems:
             raise RequestValidationError(problems)
@@ -119,13 +119,13 @@ class ArgumentReader:
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
         """Raise RequestValidationError for unknown parameters that resemble a scope field; ignore the others."""
-        known = self._query_fields | self._scope_fields_of_body
-        fields = [Unknown((name,), nearest(name, known) if name not in self._elsewhere else None) for name in names]
+        accepted_fields = self._query_fields | self._scope_fields_of_body
+        fields = [Unknown((name,), nearest(name, accepted_fields) if name not in self._elsewhere else None) for name in names]
         only_in_body = self._scope_fields_of_body - self._query_fields
         refused = [
-            Unknown(field.path, f"{field.meant} in the body") if field.meant in only_in_body else field
+            Unknown(field.path, f"{field.suggestion} in the body") if field.suggestion in only_in_body else field
             for field in fields
-            if field.meant is not None or _is_strict(scope)
+            if field.suggestion is not None or _is_strict(scope)
         ]
         if refused:
             raise unknown(UnknownFields(refused), "query")

@@ -124,12 +124,12 @@ def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
         raise UnsupportedMedia(message, field="content-type", where="header")
 
 
-def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
-    if content_type == wanted:
+def _is_media_type(content_type: bytes, expected: bytes) -> bool:
+    if content_type == expected:
         return True
     media_type = content_type.partition(b";")[0].strip().lower()
-    return media_type == wanted or (
-        wanted == b"application/json" and media_type.startswith(b"application/") and media_type.endswith(b"+json")
+    return media_type == expected or (
+        expected == b"application/json" and media_type.startswith(b"application/") and media_type.endswith(b"+json")
     )
 
 

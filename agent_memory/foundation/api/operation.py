@@ -16,7 +16,7 @@ from agent_memory.foundation.api.body import RawBody
 from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.idempotency.header import answered_once, key_of
 from agent_memory.foundation.api.responses import add_notices
-from agent_memory.foundation.core.input.unknown_fields import shown
+from agent_memory.foundation.core.input.unknown_fields import ignored_names
 from agent_memory.foundation.core.notices import collecting_notices
 
 ARGUMENTS = "agent_memory.arguments"
@@ -52,7 +52,7 @@ class Operation(APIRoute):
             scope[ARGUMENTS] = arguments
             response = scope[ANSWER] = await self._answer(scope, arguments, body, notices)
         if ignored:
-            response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", shown(ignored).encode())]
+            response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", ignored_names(ignored).encode())]
         return response
 
     async def _answer(self, scope: Scope, arguments: dict[str, Any], body: bytes, notices: list[str]) -> Response:
@@ -75,8 +75,8 @@ class NamedRoute(Route):
     """A route of another product's API that the log can name by its template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match, found = super().matches(scope)
-        return match, found if match is Match.NONE else {**found, "route": self}
+        match, child_scope = super().matches(scope)
+        return match, child_scope if match is Match.NONE else {**child_scope, "route": self}
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:

@@ -84,8 +84,8 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
     """Return the request's namespace and user, by default the caller's only ones. Raises Forbidden."""
-    namespace = _meant("namespace", scope.namespaces, namespace or None)
-    user_id = _meant("user_id", scope.users, user_id or None)
+    namespace = _resolve_name("namespace", scope.namespaces, namespace or None)
+    user_id = _resolve_name("user_id", scope.users, user_id or None)
     return namespace, user_id
 
 
@@ -98,8 +98,8 @@ def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
     """As `place_of`, for lists: a missing name does not narrow them further. Raises Forbidden."""
-    for name, limit, asked in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
-        if asked and limit is not None and asked not in limit:
+    for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
+        if requested and limit is not None and requested not in limit:
             raise Forbidden(f"these credentials do not reach this {name}", field=name)
     return namespace or None, user_id or None
 
@@ -115,10 +115,10 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
     A caller limited to a single namespace, user or agent gets it by default. Names out of reach give the empty reader.
     """
     names: list[str | None] = []
-    for limit, asked in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
-        if limit is None or asked in limit:
-            names.append(asked or None)
-        elif asked:
+    for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
+        if limit is None or requested in limit:
+            names.append(requested or None)
+        elif requested:
             return Reader()
         else:
             names.append(next(iter(limit)) if len(limit) == 1 else None)
@@ -139,11 +139,11 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 
-def _meant(name: str, limit: frozenset[str] | None, asked: str | None) -> str | None:
-    if limit is None or asked in limit:
-        return asked
-    if asked is None and len(limit) == 1:
+def _resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
+    if limit is None or requested in limit:
+        return requested
+    if requested is None and len(limit) == 1:
         return next(iter(limit))
-    if asked is None:
+    if requested is None:
         raise Forbidden(f"these credentials are limited: say which {name} is meant", field=name)
     raise Forbidden(f"these credentials do not reach this {name}", field=name)

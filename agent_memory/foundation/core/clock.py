@@ -72,8 +72,8 @@ def note_unreadable_dates(metadata: Iterable[Any]) -> None:
     for each in metadata:
         value = each.get("date") if isinstance(each, Mapping) else None
         if value not in (None, "") and stated_date(each) is None:
-            shown = repr(value[:_MOST_SHOWN]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
-            add_notice(f"metadata.date: {shown} is no date that can be read, and is not used: give ISO 8601, RFC 822 or Unix time")
+            value_text = repr(value[:_MOST_SHOWN]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
+            add_notice(f"metadata.date: {value_text} is no date that can be read, and is not used: give ISO 8601, RFC 822 or Unix time")
 
 
 def _read_text(text: str) -> datetime:

@@ -68,8 +68,8 @@ class Tool:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
             raise InvalidArguments(error) from error
-        if ignored and (found := misplaced(ignored, self._place_of)):
-            raise UnknownFields(found)
+        if ignored and (misplaced_fields := misplaced(ignored, self._place_of)):
+            raise UnknownFields(misplaced_fields)
         if self.deletes and (lost := [narrowing_nothing(field) for field in ignored if narrows(field)]):
             raise UnknownFields(lost)
         return values, ignored

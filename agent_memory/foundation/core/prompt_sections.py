@@ -66,7 +66,7 @@ class SessionMessages:
 
     ref: SessionRef
     ids: Sequence[str]
-    left_out: int = 0
+    omitted_count: int = 0
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class FittedSection(Protocol):
         """Return the tokens that it takes of the budget."""
         ...
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         """Return its text without the memories that the session's messages already show."""
         ...
 
@@ -132,10 +132,10 @@ class AnnouncedSection(PromptSection, Protocol):
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
     """Return the lines that fit into `tokens`, in order and uncut, and the tokens left. A line end takes one."""
-    taken: list[T] = []
+    fitting: list[T] = []
     for line in lines:
         cost = count(line) + 1
         if cost <= tokens:
-            taken.append(line)
+            fitting.append(line)
             tokens -= cost
-    return taken, tokens
+    return fitting, tokens

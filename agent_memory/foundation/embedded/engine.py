@@ -126,9 +126,9 @@ def last_words(log: Path) -> str:
         lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     except OSError:
         return "no log"
-    said = [line.strip() for line in lines if line.strip() and "bye bye" not in line]
-    warnings = [line for line in said if " # " in line and "WARNING" not in line]
-    line = (warnings or said or ["no output"])[-1]
+    log_lines = [line.strip() for line in lines if line.strip() and "bye bye" not in line]
+    warnings = [line for line in log_lines if " # " in line and "WARNING" not in line]
+    line = (warnings or log_lines or ["no output"])[-1]
     return line.split(" # ", 1)[-1].split(" * ", 1)[-1][:300]
 
 
@@ -142,8 +142,8 @@ def _package_dir(name: str) -> Path | None:
 
 def _version(server: str) -> tuple[int, int] | None:
     try:
-        said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False).stdout
-        number = said.split("v=", 1)[1].split()[0].split(".")
+        version_text = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False).stdout
+        number = version_text.split("v=", 1)[1].split()[0].split(".")
         return int(number[0]), int(number[1])
     except (OSError, subprocess.SubprocessError, IndexError, ValueError):
         return None

@@ -188,11 +188,11 @@ async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ORPHAN_SECONDS
-    asked = False
+    asked_to_end = False
     while not locks.take_redis():
-        if not asked and password and port:
+        if not asked_to_end and password and port:
             log.warning("the Redis of an earlier run still holds %s; waiting for its end", folder)
-            asked = await _ask_to_end(port, password)
+            asked_to_end = await _ask_to_end(port, password)
         if loop.time() > deadline:
             raise StartupError(f"the redis-server of an earlier run still holds the data directory {folder}; end it and start again")
         await asyncio.sleep(0.05)

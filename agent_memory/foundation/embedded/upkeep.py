@@ -40,10 +40,10 @@ class EngineUpkeep:
         self._next = now + _LOOK_SECONDS
         client = connect(port=port, password=password)
         try:
-            wanted = collector_seconds(await _largest(client))
-            if wanted != self._seconds:
-                await client.execute_command("FT.CONFIG", "SET", "FORK_GC_RUN_INTERVAL", wanted)
-                self._seconds = wanted
+            interval_seconds = collector_seconds(await _largest(client))
+            if interval_seconds != self._seconds:
+                await client.execute_command("FT.CONFIG", "SET", "FORK_GC_RUN_INTERVAL", interval_seconds)
+                self._seconds = interval_seconds
         except (RedisError, OSError) as error:
             log.debug("the collector of the search indexes stays as it is: %s", error)
         finally:

@@ -32,9 +32,9 @@ class ContextLimits:
             learned = await self._store.load_limit(*model_key)
             if learned is not None:
                 chat.context.take_over(learned.tokens, learned.seconds)
-            asked = await self._store.load_asked(*model_key)
-            if asked is not None:
-                chat.context.take_over_asked(asked.tokens, asked.seconds)
+            timeout_limit = await self._store.load_asked(*model_key)
+            if timeout_limit is not None:
+                chat.context.take_over_asked(timeout_limit.tokens, timeout_limit.seconds)
         await chat.ask_context()
 
     async def save_learned(self, chat: ChatModel) -> None:
@@ -42,5 +42,5 @@ class ContextLimits:
         limit = chat.context.limit
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)
-        if (asked := chat.context.most_asked) is not None:
-            await self._store.save_asked(chat.context.where, chat.context.model, asked, seconds=KNOWN_SECONDS)
+        if (most_asked := chat.context.most_asked) is not None:
+            await self._store.save_asked(chat.context.where, chat.context.model, most_asked, seconds=KNOWN_SECONDS)

@@ -65,7 +65,7 @@ class ModelContext:
         self._answered = 0
         self._answers_before_more = _ANSWERS_BEFORE_MORE
         self._rate = 1.0
-        self._taken = 0
+        self._most_accepted = 0
         self._refused: dict[bytes, float] = {}
 
     @property
@@ -105,29 +105,29 @@ class ModelContext:
         """Tokens of new messages that one request may hold after a timeout; None for no limit."""
         return self._most_asked if self._clock() < self._most_asked_until else None
 
-    def learn_timeout(self, asked: int) -> None:
-        """Halve the size after a request of `asked` message tokens got no token of an answer in time."""
+    def learn_timeout(self, message_tokens: int) -> None:
+        """Halve the size after a request of `message_tokens` message tokens got no token of an answer in time."""
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
-        self.take_over_asked(max(asked // 2, LEAST_ASKED), KNOWN_SECONDS)
+        self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
 
-    def learn_answer(self, asked: int) -> bool:
-        """Note an answer in time to `asked` message tokens; return True if requests grow from now on.
+    def learn_answer(self, message_tokens: int) -> bool:
+        """Note an answer in time to `message_tokens` message tokens; return True if requests grow from now on.
 
         A model that was only loading or busy recovers; one that stays slow is tried less often.
         """
-        known = self.most_asked
-        if known is None or asked < known * 3 // 4:
+        most_asked = self.most_asked
+        if most_asked is None or message_tokens < most_asked * 3 // 4:
             return False
         self._answered += 1
         if self._answered < self._answers_before_more:
             return False
-        self._answered, self._most_asked = 0, known * 3 // 2
+        self._answered, self._most_asked = 0, most_asked * 3 // 2
         return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
         """Use another process' finding from a timeout, valid for `seconds`."""
-        known = self.most_asked
-        if known is None or tokens < known:
+        most_asked = self.most_asked
+        if most_asked is None or tokens < most_asked:
             self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
@@ -144,7 +144,7 @@ class ModelContext:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
         limit = overflow.limit if overflow.limit is not None and overflow.limit >= LEAST_TOKENS else None
         if limit is None:
-            limit = max(int(ours * self._rate) // 2, self._taken, LEAST_TOKENS)
+            limit = max(int(ours * self._rate) // 2, self._most_accepted, LEAST_TOKENS)
         elif overflow.sent is None and limit >= ours * self._rate + answer:
             # By our count it fits, so the server's tokens are shorter.
             self._rate = min(limit / max(ours, 1) * 1.1, _MOST_RATE)
@@ -152,11 +152,11 @@ class ModelContext:
 
     def learn_acceptance(self, theirs: int, ours: int) -> None:
         """Note an accepted prompt of `ours` tokens, counted as `theirs` by the server (0: not reported)."""
-        self._taken = max(self._taken, theirs or ours)
+        self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
-            seen = theirs / ours
+            ratio = theirs / ours
             # Up at once, down slowly: a small batch costs a call, a large one is refused.
-            self._rate = min(max(seen, 0.8 * self._rate + 0.2 * seen, 1.0), _MOST_RATE)
+            self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
         """Return the error for a request that certainly has no room."""

@@ -21,7 +21,7 @@ _NICENESS = 5
 _AT_ONCE = 8_000
 
 
-async def aside(work: Callable[[], Result], characters: int) -> Result:
+async def run_in_thread(work: Callable[[], Result], characters: int) -> Result:
     """Run work on this many characters at once, or in a thread if there are many."""
     return work() if characters <= _AT_ONCE else await asyncio.to_thread(work)
 

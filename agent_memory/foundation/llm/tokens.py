@@ -58,7 +58,7 @@ class TokenCounter:
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
         self._tokens_of = None if encoding is None else _PieceTokens(encoding).__getitem__
-        self._aside = giving_way("count")  # its thread begins when it is first needed
+        self._executor = giving_way("count")  # its thread begins when it is first needed
 
     @classmethod
     async def open(cls) -> TokenCounter:
@@ -82,7 +82,7 @@ class TokenCounter:
         """As `count`, in a thread for a long text."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
-        return await asyncio.get_running_loop().run_in_executor(self._aside, self.count, text)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
 
     def count_message(self, role: str, content: str) -> int:
         """Return the number of tokens of `role: content`, at least 1."""
@@ -111,7 +111,7 @@ class TokenCounter:
             return counted(runs[0])
         loop = asyncio.get_running_loop()
         # One run at a time, so that other requests do not wait for a whole long session.
-        return [tokens for run in runs for tokens in await loop.run_in_executor(self._aside, counted, run)]
+        return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
         """Return the longest beginning of `text` (to a token or two) within `tokens`."""

@@ -90,19 +90,19 @@ def _at(url: str, host: Any, port: Any) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}{at}{name}:{int(port)}"))
 
 
-async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
+async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
     """Return the Redis of each bucket; `url` is a Redis or any node of a Redis Cluster. Raises StartupError."""
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
     try:
-        mode = (await server_info(client, shown)).get("redis_mode")
+        mode = (await server_info(client, display_url)).get("redis_mode")
         nodes = None if mode == "standalone" else await _nodes(client, url)
     except ResponseError as error:
         if mode == "cluster":
-            raise StartupError(f"the Redis Cluster at {shown} does not say which node has which slots: {str(error)[:200]}") from error
+            raise StartupError(f"the Redis Cluster at {display_url} does not say which node has which slots: {str(error)[:200]}") from error
         nodes = None  # It may not say what it is, and is no cluster.
     except (RedisError, OSError) as error:
-        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+        raise StartupError(f"cannot reach Redis at {display_url}: {str(error)[:200]}") from error
     finally:
         await client.aclose()
     if nodes is None:
@@ -110,13 +110,15 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, comma
     urls = [(keys, nodes.url_of(keys)) for keys in buckets]
     for keys, node_url in urls:
         if node_url is None:
-            raise StartupError(f"no node of the Redis Cluster at {shown} has slot {key_slot(keys.root.encode())}, that of {keys.root}")
+            raise StartupError(
+                f"no node of the Redis Cluster at {display_url} has slot {key_slot(keys.root.encode())}, that of {keys.root}"
+            )
     return [BucketRedis(node_url, clustered=True) for _, node_url in urls if node_url is not None]
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
     """True if a server has begun a store under these keys. Changes nothing. Raises StartupError."""
-    (server,) = await locate_buckets(url, [home], shown=shown_url(url), command_timeout=command_timeout)
+    (server,) = await locate_buckets(url, [home], display_url=shown_url(url), command_timeout=command_timeout)
     client = server.connect(pool_size=1, command_timeout=command_timeout)
     try:
         with redis_errors():
@@ -125,19 +127,20 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
         await client.aclose()
 
 
-async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
+async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:
     """Store the number of buckets of a new store, and check it otherwise. Call before indexes are made.
 
     Of several first starts one sets the number; the others raise StartupError. It never changes: it determines each
     tenant's bucket.
     """
     with redis_errors():
-        await client.hsetnx(home.config, _BUCKETS, str(wanted))
-        recorded = int(await client.hget(home.config, _BUCKETS) or wanted)
-    if recorded != wanted:
+        await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
+        recorded = int(await client.hget(home.config, _BUCKETS) or bucket_count)
+    if recorded != bucket_count:
         raise StartupError(
-            f"setting REDIS_BUCKETS: this store was made with {recorded}, not {wanted}, and keeps them: tenants are found by the number "
-            f"(set REDIS_BUCKETS={recorded}, or move the data to a new store with `agent-memory export` and `import`)"
+            f"setting REDIS_BUCKETS: this store was made with {recorded}, not {bucket_count}, and keeps them: "
+            f"tenants are found by the number (set REDIS_BUCKETS={recorded}, "
+            "or move the data to a new store with `agent-memory export` and `import`)"
         )
 
 

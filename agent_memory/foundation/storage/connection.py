@@ -77,16 +77,16 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):
         # redis-py puts the command of a pipeline in front of Redis' message.
-        said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
-        if said.startswith(_AWAY):
-            return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
-        if said.startswith(("ERASING", "ERASED")):
-            return ErasureUnderWay(int(said.split()[1]) / 1000, is_over=said.startswith("ERASED"))
-        if said.startswith(_TOO_LATE):
+        reply = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
+        if reply.startswith(_AWAY):
+            return RedisUnavailable(f"Redis cannot serve this now: {reply[:120]}", retry_after=2)
+        if reply.startswith(("ERASING", "ERASED")):
+            return ErasureUnderWay(int(reply.split()[1]) / 1000, is_over=reply.startswith("ERASED"))
+        if reply.startswith(_TOO_LATE):
             return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
-        if missing := _NO_INDEX.search(said):
+        if missing := _NO_INDEX.search(reply):
             return RedisUnavailable(f"the search index {missing[1]} is gone and is being built again: try again", retry_after=2)
-        if said.startswith("No such scorer"):
+        if reply.startswith("No such scorer"):
             return BadInput("this Redis does not have this scorer: use BM25STD", field="text_scorer")
     return None
 
@@ -120,44 +120,46 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}"
 
 
-async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
+async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
     """A Redis that refuses the options is used all the same, with a warning."""
     for name, value in engine.REQUIRED:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
         except RedisError as error:
-            log.warning("the Redis at %s does not let us set the search option %s to %s: %s", shown, name, value, str(error)[:120])
+            log.warning("the Redis at %s does not let us set the search option %s to %s: %s", display_url, name, value, str(error)[:120])
 
 
-async def fsync_always(client: aioredis.Redis, shown: str) -> None:
+async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
     """Make Redis write each change to disk at once, so that `WAITAOF` does not wait for the next second."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
-        log.warning("the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", shown, str(error)[:120])
+        log.warning(
+            "the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", display_url, str(error)[:120]
+        )
 
 
-async def server_info(client: aioredis.Redis, shown: str) -> dict[str, Any]:
+async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:
     """Return Redis' server information, empty without permission. Raises StartupError if it does not answer."""
     try:
         return await client.info("server")
     except NoPermissionError:
         return {}  # An ACL user without @dangerous.
     except (RedisError, OSError) as error:
-        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+        raise StartupError(f"cannot reach Redis at {display_url}: {str(error)[:200]}") from error
 
 
-async def check_engine(client: aioredis.Redis, shown: str) -> str:
+async def check_engine(client: aioredis.Redis, display_url: str) -> str:
     """Return Redis' version. Raises StartupError without the query engine."""
-    info = await server_info(client, shown)
+    info = await server_info(client, display_url)
     try:
         await client.execute_command("FT._LIST")
     except RedisError as error:
         raise StartupError(
-            f"the Redis at {shown} has no query engine (FT._LIST: {str(error)[:80]}): use redis:8, Redis Stack >= 7.2, or leave REDIS_URL "
-            "unset for the embedded Redis"
+            f"the Redis at {display_url} has no query engine (FT._LIST: {str(error)[:80]}): use redis:8, Redis Stack >= 7.2, "
+            "or leave REDIS_URL unset for the embedded Redis"
         ) from error
-    await _set_search_options(client, shown)
+    await _set_search_options(client, display_url)
     version = info.get("redis_version", b"?")
     return version.decode() if isinstance(version, bytes) else str(version)
 

@@ -58,7 +58,9 @@ class ContextLimitStore:
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
     """Return the smallest limit in any bucket of a Redis. Raises StartupError and RedisUnavailable."""
     limits: list[LearnedLimit] = []
-    for bucket_redis, keys in zip(await locate_buckets(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
+    for bucket_redis, keys in zip(
+        await locate_buckets(url, buckets, display_url="Redis", command_timeout=command_timeout), buckets, strict=True
+    ):
         client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)
         try:
             learned = await ContextLimitStore(client, keys).load_limit(where, model)

@@ -21,12 +21,12 @@ class EmbeddingMeans:
 
     async def load_mean(self) -> NDArray[np.float32] | None:
         with redis_errors():
-            kept = cast("bytes | None", await self._client.hget(self._key, self._field))
-        return None if kept is None else np.frombuffer(kept, dtype="<f4").astype(np.float32)
+            stored = cast("bytes | None", await self._client.hget(self._key, self._field))
+        return None if stored is None else np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
         """Store the mean unless there is one; return the stored one."""
         with redis_errors():
             await self._client.hsetnx(self._key, self._field, mean.astype("<f4").tobytes())  # pyright: ignore[reportArgumentType]
-        kept = await self.load_mean()
-        return mean if kept is None else kept
+        stored = await self.load_mean()
+        return mean if stored is None else stored

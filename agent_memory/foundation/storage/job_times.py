@@ -11,22 +11,22 @@ from agent_memory.foundation.storage.keyspace import Keys
 class JobTimes:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
-        self._seen = keys.seen
+        self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
         """Count a start; return the starts since the job last ended."""
         with redis_errors():
-            return int(await self._client.hincrby(self._seen, f"begun:{name}", 1))
+            return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 
     async def forget_begins(self, name: str) -> None:
         """Reset the starts of a job that ended, even with an error."""
         with redis_errors():
-            await self._client.hdel(self._seen, f"begun:{name}")
+            await self._client.hdel(self._job_times, f"begun:{name}")
 
     async def looked_until(self, name: str) -> int:
         """Return how far a job has looked (µs since 1970); 0 at first."""
-        return int((await read(self._client, lambda pipe: pipe.hget(self._seen, name)))[0] or 0)
+        return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 
     async def note_looked(self, name: str, until: int) -> None:
         with redis_errors():
-            await self._client.hset(self._seen, name, str(until))
+            await self._client.hset(self._job_times, name, str(until))

@@ -129,7 +129,7 @@ class SessionKeys:
     journal: str
     journal_list: str
     journal_own: str
-    aside: str
+    set_aside: str
     order: str
 
 
@@ -149,7 +149,7 @@ def _session(root: str, sid: str) -> SessionKeys:
         journal=journal,
         journal_list=f"{journal}:l",
         journal_own=f"{journal}:o",
-        aside=f"{root}jx:{sid}",
+        set_aside=f"{root}jx:{sid}",
         order=_order(root, sid),
     )
 
@@ -184,7 +184,7 @@ class Keys:
     tokens = _Key("toks")
     token_secret = _Key("tok-secret")
     dead_messages = _Key("dead-messages")
-    seen = _Key("seen")
+    job_times = _Key("seen")
     wake = _Key("wake")
     config = _Key("cfg")
 

@@ -125,9 +125,9 @@ class StoreWatch:
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
         """Return the current problems, at most a second old unless `fresh`."""
-        asked = monotonic()
+        asked_at = monotonic()
         async with self._looking:
-            if self._looked < (asked if fresh else asked - _LOOK_SECONDS):
+            if self._looked < (asked_at if fresh else asked_at - _LOOK_SECONDS):
                 self._problems = tuple(await self._look())
                 self._looked = monotonic()
                 self._tell(self._problems)
@@ -266,13 +266,13 @@ _REFUSALS = (
 
 
 def _write_refusal(error: Exception) -> Problem:
-    said = str(error)
+    error_text = str(error)
     by_class = {"OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY"}.get(type(error).__name__, "")
     for word, code, sentence in _REFUSALS:
-        if word == by_class or said.startswith(word):
-            return Problem(code, f"{sentence}: {said[:200]}")
+        if word == by_class or error_text.startswith(word):
+            return Problem(code, f"{sentence}: {error_text[:200]}")
     ours = translate_error(error)
-    return Problem("redis_refuses_writes", f"Redis refuses writes: {(ours.message if ours else said)[:200]}")
+    return Problem("redis_refuses_writes", f"Redis refuses writes: {(ours.message if ours else error_text)[:200]}")
 
 
 def _utc_text(milliseconds: int) -> str:
@@ -324,7 +324,7 @@ async def accept_store(
 
 
 async def _clients(url: str, buckets: Sequence[Keys], command_timeout: float) -> list[tuple[Keys, Redis]]:
-    bucket_redises = await locate_buckets(url, buckets, shown=shown_url(url), command_timeout=command_timeout)
+    bucket_redises = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     return [
         (keys, bucket_redis.connect(pool_size=1, command_timeout=command_timeout))
         for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)

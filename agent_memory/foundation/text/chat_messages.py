@@ -61,11 +61,11 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
     """True if a message answers a call that is not before it."""
-    known: set[str] = set()
+    call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
-            known.update(links.calls)
-            if not known.issuperset(links.answers):
+            call_ids.update(links.calls)
+            if not call_ids.issuperset(links.answers):
                 return True
     return False
 
@@ -125,8 +125,8 @@ def counted(message: MemoryMessage) -> tuple[str, int]:
     if not rest:
         return message.content, 0
     media = [0]
-    shown = [_without_media(part, media) for part in rest]
-    texts = [json.dumps(part, ensure_ascii=False) for part in shown if part is not None]
+    readable_parts = [_without_media(part, media) for part in rest]
+    texts = [json.dumps(part, ensure_ascii=False) for part in readable_parts if part is not None]
     return "\n".join([message.content, *texts]), media[0] * MEDIA_TOKENS
 
 
@@ -134,25 +134,25 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("type") in TEXT_PARTS
 
 
-def _without_media(value: Any, found: list[int]) -> Any:
-    """Remove encoded media and count it in `found`."""
+def _without_media(value: Any, media_count: list[int]) -> Any:
+    """Remove encoded media and count it in `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
-            found[0] += 1
+            media_count[0] += 1
             return ""
         return value
     if isinstance(value, list):
-        return [_without_media(item, found) for item in cast("list[Any]", value)]
+        return [_without_media(item, media_count) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    known = cast("dict[str, Any]", value)
-    before = found[0]
-    shown = {name: _without_media(item, found) for name, item in known.items()}
-    kind = known.get("type")
-    if found[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
+    fields = cast("dict[str, Any]", value)
+    before = media_count[0]
+    cleaned = {name: _without_media(item, media_count) for name, item in fields.items()}
+    kind = fields.get("type")
+    if media_count[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
         # A picture by address or id.
-        found[0] += 1
-    return shown
+        media_count[0] += 1
+    return cleaned
 
 
 def _is_data(text: str) -> bool:

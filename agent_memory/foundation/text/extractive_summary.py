@@ -67,7 +67,7 @@ class Statement:
     at: datetime
 
 
-class Said(NamedTuple):
+class SpokenMessage(NamedTuple):
     """A message: its text, role and time."""
 
     text: str
@@ -75,7 +75,7 @@ class Said(NamedTuple):
     at: datetime
 
 
-def statements_of(messages: Sequence[Said], split: Callable[[str], Sequence[str]]) -> list[Statement]:
+def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
     """Return the sentences of messages. If most messages of a role begin with a name ("Ana: …"), it is the speaker."""
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
@@ -137,15 +137,15 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
     """Return the most informative statements within `budget` tokens by `count`, "" if none fits."""
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
-    said = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
-    apart = [replace(each, text=clause) for each in said for clause in _clauses(standing_alone(each.text, each.at, zone))]
-    kept = [each for each in apart if _tells(each.text) and not _is_applause(each)]
-    subjects = Subjects([each.text for each in kept], former)
+    own_statements = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
+    apart = [replace(each, text=clause) for each in own_statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
+    telling = [each for each in apart if _tells(each.text) and not _is_applause(each)]
+    subjects = Subjects([each.text for each in telling], former)
     room = budget - subjects.room(budget, count)
-    chosen = most_telling(kept, room, count)
+    chosen = most_telling(telling, room, count)
     text = ""
     while chosen:
-        text = layout([kept[index] for index in sorted(chosen)])
+        text = layout([telling[index] for index in sorted(chosen)])
         if count(text) <= room:
             break
         chosen.pop()
@@ -210,22 +210,24 @@ def _is_asking(text: str) -> bool:
 
 
 class _Choice:
-    def __init__(self, said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
+    def __init__(self, statements: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
         self._budget = budget
-        small = frozenset(terms(" ".join(small_words(each.text for each in said))))
-        self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x") and term not in small) for each in said]
+        small = frozenset(terms(" ".join(small_words(each.text for each in statements))))
+        self._terms = [
+            frozenset(term for term in terms(each.text) if not term.startswith("x") and term not in small) for each in statements
+        ]
         common = Counter(term for of_one in self._terms for term in of_one)
-        named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
+        named = frozenset(term for each in statements for name in _NAME.findall(each.text) for term in terms(name))
         self._weights = {
             term: number**_FEWNESS * (_NUMBERED if term.isdigit() else _NAMED if term in named else 1.0) for term, number in common.items()
         }
         self._factors = [
-            (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in said
+            (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in statements
         ]
-        self._sizes = [count(f" {_ended(each.text)}") for each in said]
+        self._sizes = [count(f" {_ended(each.text)}") for each in statements]
         # Tokens of a day's and a speaker's line, taken once.
-        self._days = [day(each.at) if each.speaker else "" for each in said]
-        self._lines = [(when, each.speaker) for when, each in zip(self._days, said, strict=True)]
+        self._days = [day(each.at) if each.speaker else "" for each in statements]
+        self._lines = [(when, each.speaker) for when, each in zip(self._days, statements, strict=True)]
         self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
         self._labels = {name: count(f"{name}:") + 1 if name else 1 for _, name in set(self._lines)}
 
@@ -244,8 +246,8 @@ class _Choice:
     def _density(self, index: int) -> float:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
-    def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `kept` and the best statements beside it, and their total gain."""
+    def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
+        """Return `fixed` and the best statements beside it, and their total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
@@ -260,16 +262,16 @@ class _Choice:
 
         def take(index: int) -> int:
             nonlocal gained
-            taken = size(index)
+            cost = size(index)
             gained += gain_of(index)
             chosen.append(index)
             covered.update(self._terms[index])
             opened.update((self._days[index], self._lines[index]))
-            return taken
+            return cost
 
-        for index in kept:
+        for index in fixed:
             left -= take(index)
-        heap = [(-float("inf"), index) for index in range(len(self._sizes)) if index != without and index not in kept]
+        heap = [(-float("inf"), index) for index in range(len(self._sizes)) if index != without and index not in fixed]
         while heap and left > 0:
             _, index = heapq.heappop(heap)
             needed = size(index)

@@ -98,10 +98,10 @@ def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str 
     if not rules:
         return None
     plain = _plain(text)
-    wanted = [rule for rule in rules if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
-    if wanted and len(plain) > _LONG and sum(map(plain.count, _VERBS)) * _SHARE > len(plain):
+    applicable = [rule for rule in rules if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
+    if applicable and len(plain) > _LONG and sum(map(plain.count, _VERBS)) * _SHARE > len(plain):
         return "override"
-    for rule in wanted:
+    for rule in applicable:
         if rule.pattern.search(plain):
             return rule.name
     return None

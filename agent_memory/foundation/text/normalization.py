@@ -42,14 +42,14 @@ def restatement(text: str) -> str:
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
         return ""
-    kept: list[str] = []
+    content_words: list[str] = []
     after_comma = False
     for piece in pieces:
         word = piece.strip(_AROUND_WORDS)
         if word not in _SAYS_NOTHING and not (after_comma and word in _TAKES_UP):
-            kept += [part for part in _spelled_out(word).split() if part not in _SAYS_NOTHING]
+            content_words += [part for part in _spelled_out(word).split() if part not in _SAYS_NOTHING]
         after_comma = piece.endswith(",")
-    return " ".join(kept) + ("?" if "?" in text else "") if len(kept) >= _LEAST_WORDS else ""
+    return " ".join(content_words) + ("?" if "?" in text else "") if len(content_words) >= _LEAST_WORDS else ""
 
 
 def _spelled_out(word: str) -> str:

@@ -63,7 +63,7 @@ def own_words(text: str, role: str = "user") -> str:
         return text
     if not any(mark in text for mark in _SIGNS):
         return text
-    kept: list[str] = []
+    own_lines: list[str] = []
     part: str | None = None
     changed = False
     for line in text.split("\n"):
@@ -76,14 +76,14 @@ def own_words(text: str, role: str = "user") -> str:
             pass
         elif (rest := _without_memories(line)) != line:
             if rest.strip(" \t>*-\"'“”«»:"):
-                kept.append(rest)
+                own_lines.append(rest)
                 part = None
         else:
             part = None
-            kept.append(line)
+            own_lines.append(line)
             continue
         changed = True
-    return "\n".join(kept).strip() if changed else text
+    return "\n".join(own_lines).strip() if changed else text
 
 
 _MEMORY_HEADS = frozenset(head.strip() for head in (MEMORIES_HEAD, FACTS_HEAD, STATEMENTS_HEAD))

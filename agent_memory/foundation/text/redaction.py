@@ -135,8 +135,8 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
 
 def _without_cards(text: str, mark: Callable[[str], str]) -> str:
     def card(m: Match[str]) -> str:
-        said = m[0]
-        return mark("card number") if said[0] in _CARDS_BEGIN and _is_card(re.sub(r"\D", "", said)) else said
+        number = m[0]
+        return mark("card number") if number[0] in _CARDS_BEGIN and _is_card(re.sub(r"\D", "", number)) else number
 
     return _CARD.sub(card, text) if _may_hold_cards(text) else text
 
@@ -145,7 +145,7 @@ def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
     parts: list[str] = []
     at = 0
     # Do not search for an end behind the last one.
-    last = max((found.end() for found in _KEY_END.finditer(text)), default=0)
+    last = max((end_match.end() for end_match in _KEY_END.finditer(text)), default=0)
     while begin := _KEY_BEGIN.search(text, at):
         parts += [text[at : begin.start()], mark()]
         end = _KEY_END.search(text, begin.end()) if begin.end() < last else _KEY_BODY.match(text, begin.end())

@@ -42,20 +42,20 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
     """Return the index terms of a memory: day, own words twice, neighbors' once, topics and entities."""
-    found = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
+    index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= STANDS_ALONE:
         for near in (*before, *after):
-            found += terms(beginning(near.text))
+            index_terms += terms(beginning(near.text))
     if len(own_terms) > _MANY:
         # Counts of words in a very long text say little; its passages have their own.
-        found += dict.fromkeys(own_terms)
+        index_terms += dict.fromkeys(own_terms)
     elif own := " ".join(own_terms):
-        found += [own] * OWN_WEIGHT
+        index_terms += [own] * OWN_WEIGHT
     for tags in (record.topics, record.entities):
         for part in tags or ():
-            found += terms(part)
-    return " ".join(found)
+            index_terms += terms(part)
+    return " ".join(index_terms)
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:

@@ -40,7 +40,7 @@ class StatementFilter:
         own = memorable(message.content, message.role)
         return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
-    def said(self, message: MemoryMessage) -> str | None:
+    def text_for_model(self, message: MemoryMessage) -> str | None:
         """Return what a model sees of a message, None for nothing. Small talk stays: a "yes" answers a question."""
         own = own_words(message.content, message.role)
         if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):

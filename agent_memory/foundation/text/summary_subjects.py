@@ -52,9 +52,9 @@ class Subjects:
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
         """Return the line of at most `budget` tokens by `count`, "" if nothing is left to name."""
-        shown = frozenset(terms(summary))
+        summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
-        often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in shown]
+        often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]
         named = {self._forms[term].most_common(1)[0][0]: number for term, number in reversed(often)}
         sizes = {word: count(f" {word}") for word in named}
         chosen: list[str] = []

@@ -127,13 +127,13 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
             return () if bare in STOP_WORDS else (_stemmed(bare),), None
         # As `_WORD` but faster: chunks with numbers hardly repeat.
         words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
-        found = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
+        chunk_terms = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
         inner = not _WITHIN_WORDS.issuperset(bare)
     else:
         words = _WORD.findall(chunk)
-        found = tuple([_term(piece) for word in words if word not in STOP_WORDS for piece in _pieces(word)])
+        chunk_terms = tuple([_term(piece) for word in words if word not in STOP_WORDS for piece in _pieces(word)])
         inner = _INNER.search(bare) is not None
-    return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if words and inner and len(bare) > 1 else None
+    return chunk_terms, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if words and inner and len(bare) > 1 else None
 
 
 def _stemmed(word: str) -> str:
@@ -145,12 +145,12 @@ class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
     """`_chunk_terms` of the chunks that come again."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
-        found = _chunk_terms(chunk)
+        chunk_terms = _chunk_terms(chunk)
         if len(chunk) <= _KNOWN_CHUNK:
             if len(self) >= _MOST_CHUNKS:
                 self.clear()
-            self[chunk] = found
-        return found
+            self[chunk] = chunk_terms
+        return chunk_terms
 
 
 _terms_of_chunk = _Chunks().__getitem__
@@ -158,17 +158,17 @@ _terms_of_chunk = _Chunks().__getitem__
 
 def terms(text: str) -> list[str]:
     """Return the index terms in order (at most 4,096), whole chunks and foreign stems last, without stop words."""
-    found: list[str] = []
+    index_terms: list[str] = []
     wholes: list[str] = []
     for some, whole in map(_terms_of_chunk, chunks(text)):
-        found += some
+        index_terms += some
         if whole is not None:
             wholes.append(whole)
-    found += wholes
+    index_terms += wholes
     if stems := foreign_stems(text):
-        known = frozenset(found)
-        found += dict.fromkeys(term for stem in stems for term in map(_term, _WORD.findall(fold(stem))) if term not in known)
-    return found[:_MAX_TERMS]
+        present = frozenset(index_terms)
+        index_terms += dict.fromkeys(term for stem in stems for term in map(_term, _WORD.findall(fold(stem))) if term not in present)
+    return index_terms[:_MAX_TERMS]
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
@@ -183,7 +183,7 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
 
     For a quick look at unindexed texts: most that lack the words need not be read.
     """
-    found: dict[str, Sequence[bytes]] = {}
+    by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
         spelled, folded = word[0], fold(word[0])
         for piece in _pieces(folded) if folded not in STOP_WORDS else ():
@@ -193,10 +193,10 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
                 # A stem may end differently than its word: "hope" of "hoping", "happi" of "happy".
                 begins = stem[: max(len(stem) - 2, 3)]
             also = {begins} if piece != folded or spelled == folded else {begins, spelled[: len(begins)]}
-            found.setdefault(begins, tuple(one.encode() for one in also))
-        if len(found) >= limit:
+            by_stem.setdefault(begins, tuple(one.encode() for one in also))
+        if len(by_stem) >= limit:
             break
-    return list(found.values())[:limit]
+    return list(by_stem.values())[:limit]
 
 
 # Embeddings of repeated queries are cached, too.
@@ -206,12 +206,12 @@ _KNOWN_QUERIES = 512
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
     """A query drops another language's frequent words; texts keep them, since a language may be guessed wrong."""
-    wanted = tuple(dict.fromkeys(terms(text)))
+    all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
     if language is None:
-        return wanted
+        return all_terms
     frequent = _frequent_terms(language)
-    return tuple(term for term in wanted if term not in frequent) or wanted
+    return tuple(term for term in all_terms if term not in frequent) or all_terms
 
 
 @lru_cache(maxsize=16)
@@ -224,13 +224,13 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
     In scripts without blanks all characters and pairs must occur, in any order.
     """
-    found: list[str] = []
+    clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
-        kept = [word for word in _WORD.findall(quoted) if word not in STOP_WORDS]
-        row = " ".join(_term(piece) for word in kept for piece in _pieces(word))
+        content_words = [word for word in _WORD.findall(quoted) if word not in STOP_WORDS]
+        row = " ".join(_term(piece) for word in content_words for piece in _pieces(word))
         if row:
-            found.append(f"({row})" if _CJK.search(quoted) else f'"{row}"')
-    return list(dict.fromkeys(found))[:limit]
+            clauses.append(f"({row})" if _CJK.search(quoted) else f'"{row}"')
+    return list(dict.fromkeys(clauses))[:limit]
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
@@ -261,5 +261,5 @@ def content_of(text: str) -> list[str]:
 
 def stems(text: str) -> list[str]:
     """Return the stems in order, without stop words; scripts without blanks give single characters."""
-    kept = (word for word in words(text) if word not in STOP_WORDS)
-    return [_term(piece) for word in kept for piece in _pieces(word, pairs=False)]
+    content_words = (word for word in words(text) if word not in STOP_WORDS)
+    return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

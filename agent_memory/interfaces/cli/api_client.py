@@ -23,15 +23,18 @@ _SECONDS = 60.0
 class Api:
     """The REST API, wherever it runs; `transport` and `config` make the client's resources."""
 
-    def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], shown: str) -> None:
+    def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], display_name: str) -> None:
         self.config = config
         self.transport = transport
-        self._answered: tuple[Literal["server", "store"], str] | None = (kind, shown)
+        self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
         """Return the JSON of an answer. Leaves out parameters that are None. Raises NotFound, MemoryClientError."""
-        path, _, asked = path.partition("?")
-        given = {**parse_qs(asked, keep_blank_values=True), **{name: value for name, value in (query or {}).items() if value is not None}}
+        path, _, query_text = path.partition("?")
+        given = {
+            **parse_qs(query_text, keep_blank_values=True),
+            **{name: value for name, value in (query or {}).items() if value is not None},
+        }
         params = {name: value if isinstance(value, str | list) else json.dumps(value) for name, value in given.items()}
         try:
             answer = await self.transport.send(Call(cast("Method", method), path, params, body, idempotent=False))
@@ -74,19 +77,19 @@ async def reach(target: Target) -> AsyncGenerator[Api]:
     async with (
         existing_store(settings) as store,
         open_runtime(settings, store.url, data_dir=store.data_dir) as runtime,
-        _open("http://localhost", None, httpx.ASGITransport(create_app(settings, runtime)), "store", store.shown) as api,
+        _open("http://localhost", None, httpx.ASGITransport(create_app(settings, runtime)), "store", store.description) as api,
     ):
         yield api
 
 
 @asynccontextmanager
 async def _open(
-    url: str, key: str | None, wire: httpx.AsyncBaseTransport, kind: Literal["server", "store"], shown: str
+    url: str, key: str | None, wire: httpx.AsyncBaseTransport, kind: Literal["server", "store"], display_name: str
 ) -> AsyncGenerator[Api]:
     try:
         config = MemoryClientConfig(base_url=url, timeout=_SECONDS, api_key=key, max_retries=0)
         transport = Transport(config, wire)
-        api = Api(config, transport, kind, shown)
+        api = Api(config, transport, kind, display_name)
         try:
             yield api
         except MemoryNotFoundError as error:
@@ -94,11 +97,11 @@ async def _open(
         finally:
             await transport.close()
     except MemoryClientError as error:
-        raise _failure(error, shown if kind == "server" else f"the store {shown}") from error
+        raise _failure(error, display_name if kind == "server" else f"the store {display_name}") from error
 
 
-def _failure(error: MemoryClientError, shown: str) -> StartupError:
+def _failure(error: MemoryClientError, display_name: str) -> StartupError:
     status = error.status_code if isinstance(error, MemoryServerError) else None
     hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if status == 401 else ""
-    place = f"no server answers at {shown}" if isinstance(error, MemoryUnavailableError) else shown
-    return StartupError(f"{place if status is None else f'{shown} refuses'}: {error}{hint}")
+    place = f"no server answers at {display_name}" if isinstance(error, MemoryUnavailableError) else display_name
+    return StartupError(f"{place if status is None else f'{display_name} refuses'}: {error}{hint}")

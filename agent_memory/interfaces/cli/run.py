@@ -128,11 +128,11 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
         leaves = "texts go to the model server"
     else:
         leaves = "nothing leaves this machine" if settings.redis.url is None else "no model server is asked"
-    said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+    example_body = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
     return [
         *([f"Console:   {url}/console"] if settings.server.console else []),
         f"API:       {url}/docs",
-        f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
+        f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{example_body}'",
         f"Stop:      Ctrl-C stops; the data stay; {leaves}",
     ]
 
@@ -188,7 +188,7 @@ async def _run_parts(
     grace = settings.server.shutdown_grace_seconds + _MARGIN_SECONDS
     stop_worker = asyncio.Event()
     parts: dict[str, asyncio.Task[None]] = {}
-    asked = asyncio.create_task(shutdown.requested.wait())
+    stop_request = asyncio.create_task(shutdown.requested.wait())
     garbage_collection.settle()
     try:
         if run_worker is not None:
@@ -201,7 +201,7 @@ async def _run_parts(
         shutdown.started()
         if not any(part.done() for part in parts.values()):
             print(*lines, sep="\n", end="\n" if lines else "", flush=True)
-        await asyncio.wait({asked, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stop_request, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
         if shutdown.requested.is_set() and not shutdown.at_once and server is not None and server.drain():
             log.info("stopping: answering what comes for %g s, while readiness says 503", settings.server.shutdown_drain_seconds)
             await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -209,7 +209,7 @@ async def _run_parts(
         if not broken:
             log.info("stopping: answering what was asked, then ending the tasks that run")
     finally:
-        asked.cancel()
+        stop_request.cancel()
         if server is not None:
             server.stop()
             await _end(parts.get(name), grace)

@@ -22,7 +22,7 @@ class Store:
     """An open store. `begun` if a server has used it (else it has API keys at most); `data_dir` is that of an embedded Redis."""
 
     url: str
-    shown: str
+    description: str
     begun: bool
     data_dir: Path | None = None
 
@@ -72,8 +72,8 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
         yield replace(await _look_at(settings, engine.url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
 
 
-async def _look_at(settings: Settings, url: str, shown: str | None, must_be_begun: bool) -> Store:
-    home, name = Keys(settings.redis.key_prefix), shown or shown_url(url)
+async def _look_at(settings: Settings, url: str, description: str | None, must_be_begun: bool) -> Store:
+    home, name = Keys(settings.redis.key_prefix), description or shown_url(url)
     begun = await is_begun(url, home, command_timeout=settings.redis.command_timeout_seconds)
     if must_be_begun and not begun:
         raise StartupError(f"no server has used the store {name} with KEY_PREFIX {home.prefix}: check REDIS_URL, DATA_DIR and KEY_PREFIX")

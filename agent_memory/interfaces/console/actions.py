@@ -104,8 +104,8 @@ async def _edit_block(page: Page, form: Fields) -> None:
 @_action("load-demo", "POST /v1/working-memory/{session_id}/messages", "POST /v1/long-term-memory/", "PUT /v1/blocks/{label}")
 async def _load_demo(page: Page, form: Fields) -> None:
     messages = demo_messages()
-    said = {"user_id": DEMO_USER, "messages": messages}
-    await page.rest("POST", f"/v1/working-memory/{DEMO_SESSION}/messages", said, wait="promoted")
+    body = {"user_id": DEMO_USER, "messages": messages}
+    await page.rest("POST", f"/v1/working-memory/{DEMO_SESSION}/messages", body, wait="promoted")
     await asyncio.gather(
         page.rest("POST", "/v1/long-term-memory/", {"memories": demo_memories(messages), "deduplicate": False}, wait=5),
         page.rest(

@@ -25,9 +25,9 @@ _PAGE = 25
 
 async def show_memories(page: Page) -> Response:
     search = search_of(page)
-    found = await page.rest("POST", "/v1/long-term-memory/search", search)
-    most_words = max((each["explanation"]["words"] or 0 for each in found["memories"] if each["explanation"]), default=0)
-    return page.render("memories.html", found=found, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words)
+    results = await page.rest("POST", "/v1/long-term-memory/search", search)
+    most_words = max((each["explanation"]["words"] or 0 for each in results["memories"] if each["explanation"]), default=0)
+    return page.render("memories.html", found=results, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words)
 
 
 def search_of(page: Page) -> dict[str, Any]:

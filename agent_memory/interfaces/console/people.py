@@ -43,13 +43,13 @@ async def _users_with_memories(page: Page, begin: str | None, before: str | None
             search["created_at"] = {"lt": before}
         if people:
             search["filter"] = {"not": {"user_id": {"any": list(people)}}}
-        found = (await page.rest("POST", _SEARCH, search))["memories"]
-        for memory in found:
+        memories = (await page.rest("POST", _SEARCH, search))["memories"]
+        for memory in memories:
             if len(people) == _PEOPLE and memory["user_id"] not in people:
                 return people, before
             people.setdefault(memory["user_id"], memory)
             before = memory["created_at"]
-        if len(found) < _ROUND_MEMORIES:
+        if len(memories) < _ROUND_MEMORIES:
             return people, None
     return people, before
 

@@ -25,9 +25,9 @@ async def show_prompt(page: Page) -> Response:
         page.rest("POST", "/v1/long-term-memory/search", {"text": query["q"], "limit": _NEAREST, **filters}),
     )
     memories = answer["long_term_memories"] or []
-    shown = {memory["id"] for memory in memories}
+    shown_ids = {memory["id"] for memory in memories}
     cut = {each["memory_id"]: each["reason"] for each in (answer["explanation"] or {"cut": ()})["cut"]}
-    left_out = [(memory, cut.pop(memory["id"], "too_far")) for memory in nearest["memories"] if memory["id"] not in shown]
+    cut_memories = [(memory, cut.pop(memory["id"], "too_far")) for memory in nearest["memories"] if memory["id"] not in shown_ids]
     parts = [{"role": message["role"], "text": _text_of(message["content"])} for message in answer["messages"]]
     counts = await asyncio.gather(*(page.runtime.counter.count_aside(part["text"]) for part in parts))
     for part, tokens in zip(parts, counts, strict=True):
@@ -36,7 +36,7 @@ async def show_prompt(page: Page) -> Response:
         "prompt.html",
         answer=answer,
         body=json.dumps(body, indent=2, ensure_ascii=False),
-        left_out=left_out,
+        left_out=cut_memories,
         cut=cut,
         memories=memories,
         parts=parts,

@@ -20,12 +20,12 @@ async def show_session(page: Page) -> Response:
     window = query.number("window", _WINDOW_TOKENS)
     whose: dict[str, Any] = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     filters = {name: {"eq": value} for name, value in whose.items() if value is not None}
-    session, found = await asyncio.gather(
+    session, results = await asyncio.gather(
         page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **whose),
         page.rest("POST", "/v1/long-term-memory/search", {"session_id": {"eq": session_id}, "limit": _MEMORIES, **filters}),
     )
     made: defaultdict[str, list[Any]] = defaultdict(list)
-    for memory in found["memories"]:
+    for memory in results["memories"]:
         for message in {
             *(memory.get("extracted_from") or ()),
             *(name for each in memory.get("evidence") or () for name in each["message_ids"]),
@@ -35,14 +35,14 @@ async def show_session(page: Page) -> Response:
         "session.html",
         session=session,
         made=made,
-        memories=found,
+        memories=results,
         window=window,
         chosen=query.get("message"),
-        parts=[_shown(each) for each in session["messages"]],
+        parts=[_with_text(each) for each in session["messages"]],
     )
 
 
-def _shown(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _with_text(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return a message, and its text where its content is a list of parts."""
     content = message["content"]
     if isinstance(content, list):

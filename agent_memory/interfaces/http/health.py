@@ -51,14 +51,14 @@ async def get_health() -> Response:
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
-async def get_ready(runtime: HomeDep, known: KnownDep, stopping: StoppingDep) -> Response:
+async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: StoppingDep) -> Response:
     """Whether requests can be served: 200 or 503, with the state of every part for those whom the server knows."""
     readiness = await runtime.ready()
-    body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if known else {}}
+    body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_known_caller else {}}
     if readiness.ok and not stopping:
         return JsonResponse(body)
     body["ready"] = False
-    problems = ((_STOPPING,) if stopping else ()) + readiness.problems if known else ()
+    problems = ((_STOPPING,) if stopping else ()) + readiness.problems if is_known_caller else ()
     body["problems"] = [{"code": problem.code, "detail": problem.message} for problem in problems]
     body["detail"] = "; ".join(["not ready", *(problem.message for problem in problems)])
     body["code"] = problems[0].code if problems else Unavailable.code

@@ -43,5 +43,5 @@ class UnservedRoutes(BaseRoute):
         raise NotFound(f"Not Found: this path belongs to the {api} that this server does not serve. To serve it, set {choices}")
 
     def _products(self, path: str) -> list[str]:
-        known = [name for name, patterns in self._patterns.items() if any(pattern.match(path) for pattern in patterns)]
-        return known or (list(self._patterns) if path.startswith(_FOREIGN) else [])
+        matching_products = [name for name, patterns in self._patterns.items() if any(pattern.match(path) for pattern in patterns)]
+        return matching_products or (list(self._patterns) if path.startswith(_FOREIGN) else [])

@@ -120,8 +120,8 @@ class McpHttp:
 
     def _name_owner(self, scope: AsgiScope) -> None:
         """The SDK hides the stream from other owners."""
-        seen = self._scope_of(Request(scope))
-        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=seen.tenant, subject=seen.actor, scopes=[]))
+        caller_scope = self._scope_of(Request(scope))
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self._name_owner(scope)
@@ -152,15 +152,15 @@ class McpHttp:
 
 def _without_echo(send: Send) -> Send:
     """The SDK echoes the parts of an invalid message: replace its answer."""
-    held: Message | None = None
+    held_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
-        nonlocal held
+        nonlocal held_start
         if message["type"] == "http.response.start" and message["status"] == 400:
-            held = message
+            held_start = message
             return
-        if held is not None:
-            start, held = held, None
+        if held_start is not None:
+            start, held_start = held_start, None
             if b"Validation error" in message.get("body", b""):
                 message = {**message, "body": _NO_MESSAGE}
                 lengths = (b"content-length", b"%d" % len(_NO_MESSAGE))

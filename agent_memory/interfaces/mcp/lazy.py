@@ -28,26 +28,26 @@ class McpDoor:
         self._settings = settings
         self._scope_of = scope_of
         self._host = host
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._opened: asyncio.Future[McpHttp] | None = None
         self.routes = routes_of("POST", "mcp", self._streamable)
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
         """Answer calls with this runtime."""
-        self._asked, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
+        self._requested, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
         # The SDK must be closed by the task that opened it.
         task = asyncio.create_task(self._serve(runtime, self._opened, over))
         try:
             yield
         finally:
             over.set()
-            self._asked.set()
+            self._requested.set()
             self._opened = None
             await task
 
     async def _serve(self, runtime: Runtime, opened: asyncio.Future[McpHttp], over: asyncio.Event) -> None:
-        await self._asked.wait()
+        await self._requested.wait()
         try:
             if over.is_set():
                 raise Unavailable("the server is stopping")
@@ -66,7 +66,7 @@ class McpDoor:
         opened = self._opened
         if opened is None:
             raise Unavailable("the server is starting")
-        self._asked.set()
+        self._requested.set()
         # Others wait for it, too, beyond this request's deadline.
         http = await asyncio.shield(opened)
         await http.streamable(scope, receive, send)

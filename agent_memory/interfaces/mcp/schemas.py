@@ -70,8 +70,8 @@ class _Arguments:
             raise ValueError(f"an argument of a tool must not hold itself: {name}")
         own = {key: value for key, value in schema.items() if key != "$ref"}
         # Class descriptions are for programmers.
-        meant = {key: value for key, value in self._definitions[name].items() if key != "description"}
-        return {**meant, **own}, (*around, name)
+        definition = {key: value for key, value in self._definitions[name].items() if key != "description"}
+        return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Of filters, list only useful operators."""

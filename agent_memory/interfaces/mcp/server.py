@@ -39,12 +39,12 @@ from agent_memory.foundation.core.errors import (
 )
 from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
-from agent_memory.foundation.core.input.unknown_fields import UnknownFields, shown
+from agent_memory.foundation.core.input.unknown_fields import UnknownFields, ignored_names
 from agent_memory.foundation.core.input.work import json_work
 from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments, Tool, ToolChoice
 from agent_memory.foundation.core.notices import collecting_notices, with_notices
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from agent_memory.runtime import Runtime
@@ -107,7 +107,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         except AgentMemoryError as error:
             if error.status >= 500 and not isinstance(error, Unavailable):
                 log.error("tool %s failed: %s", tool.name, error.code, exc_info=error)
-            return _failure(error.status, _said(error))
+            return _failure(error.status, _error_text(error))
         except TimeoutError:
             return _failure(503, f"the call took longer than {seconds:g} s: try again")
         except Exception:  # the connection stays usable and the caller learns no internals; the trace is in the log
@@ -165,7 +165,7 @@ async def _call(
     check_lists(arguments, "")
     check_texts(arguments, tool.name)
     with collecting_notices() as notices:
-        values, ignored = await aside(lambda: tool.read(arguments, strict=strict), json_work(arguments))
+        values, ignored = await run_in_thread(lambda: tool.read(arguments, strict=strict), json_work(arguments))
         answer = await tool.run(runtime.of(caller.scope.tenant).services, caller, values)
     structured = answer.model_dump(mode="json", by_alias=True)
     if replaced is not None:
@@ -173,7 +173,7 @@ async def _call(
     if notices:
         structured = with_notices(structured, notices)
     content = [TextContent(type="text", text=to_json(structured).decode())]
-    meta = {IGNORED_FIELDS: shown(ignored)} if ignored else None
+    meta = {IGNORED_FIELDS: ignored_names(ignored)} if ignored else None
     return CallToolResult(content=[*content], structured_content=structured, _meta=meta)
 
 
@@ -206,11 +206,11 @@ def _listed(tool: Tool, *, brief: bool) -> ListedTool:
 def _failure(status: int, text: str) -> CallToolResult:
     """Return an error for the model: REST's status, and the reason."""
     # Lone surrogates come from the caller's own words.
-    said = f"{status}: {text}".encode("utf-8", "replace").decode()
-    return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
+    safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
+    return CallToolResult(content=[TextContent(type="text", text=safe_text)], is_error=True)
 
 
-def _said(error: AgentMemoryError) -> str:
+def _error_text(error: AgentMemoryError) -> str:
     text = error.message[:MAX_TEXT_CHARS]
     if isinstance(error, BadInput) and error.where == "body" and not text.startswith(error.field):
         text = f"{error.field}: {text}" if error.field else text
@@ -223,8 +223,8 @@ def _unknown(error: UnknownFields) -> str:
     """Return one line for each unknown argument, and the other problems."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
-        said = tuple(line.partition(": ")[0] + ":" for line in lines)
-        lines += [line for line in _problems(error.error).split("\n") if not line.startswith(said)]
+        own_prefixes = tuple(line.partition(": ")[0] + ":" for line in lines)
+        lines += [line for line in _problems(error.error).split("\n") if not line.startswith(own_prefixes)]
     return "\n".join(lines)
 
 

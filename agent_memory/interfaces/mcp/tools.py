@@ -22,7 +22,7 @@ from agent_memory.foundation.core.errors import NotFound, UnsupportedRequest
 from agent_memory.foundation.core.feature import Feature, Services, import_name
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.mcp_tools import CHOICES, Caller, Tool, ToolChoice, ToolSet, read_values
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.mcp import arguments as takes
 from agent_memory_client.models import (
     AckResponse,
@@ -103,7 +103,7 @@ async def create_long_term_memories(services: Services, caller: Caller, argument
         ]
         return CreateMemoryRecordRequest(memories=[*records])
 
-    return await services[MemoryService].create(caller.scope, await aside(owned, memories_work(arguments.memories)))
+    return await services[MemoryService].create(caller.scope, await run_in_thread(owned, memories_work(arguments.memories)))
 
 
 @ARCHIVED.tool(takes.SearchMemories, MemoryRecordResults, offered="core", common=takes.COMMON_IN_SEARCH)
@@ -267,14 +267,14 @@ def _search(
     return read_values(SearchRequest, values)
 
 
-def _equal(wanted: Namespace | UserId | None, otherwise: str | None) -> str | None:
+def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str | None:
     """Return the one value of a filter, None for several."""
-    return otherwise if wanted is None else wanted.eq
+    return otherwise if name_filter is None else name_filter.eq
 
 
-def _only(value: str | None, wanted: BaseModel, field: str) -> str:
+def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
     """Return the value of a filter with `eq` only. Raises UnsupportedRequest."""
-    if value is None or wanted.model_fields_set - {"eq", "field"}:
+    if value is None or name_filter.model_fields_set - {"eq", "field"}:
         raise UnsupportedRequest('name one session, as {"eq": "its id"}', field=field)
     return value
 

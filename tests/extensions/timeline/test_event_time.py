@@ -78,7 +78,7 @@ def test_days_are_the_users() -> None:
 def told(text: str, zone: tzinfo = UTC, **more: Any) -> list[tuple[str, str]]:
     """The events of a message: text and first day."""
     message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE, **more)
-    return [(entry.shown["text"], entry.shown["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
+    return [(entry.payload["text"], entry.payload["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Honolulu", "America/Los_Angeles", "UTC", "Asia/Tokyo", "Pacific/Auckland"])

@@ -62,7 +62,7 @@ def test_all_of_a_time_comes_first_when_the_time_is_all_that_is_asked() -> None:
 
 
 def test_of_what_is_known_in_full_no_score_is_supposed() -> None:
-    scores = by_name(fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, known={"b"}))
+    scores = by_name(fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, in_time={"b"}))
     assert scores == {"a": 1.0, "b": 0.0, "c": 0.5}
 
 

@@ -27,7 +27,7 @@ def noise(count: int = 50) -> dict[str, float]:
 
 def test_memory_far_above_the_median_of_its_list_is_relevant() -> None:
     estimate = RelevanceEstimate({"hit": 0.6} | noise(), {"hit": 12.0, "n3": 3.0}, Background(500))
-    assert estimate.known == 1.0
+    assert estimate.known_factor == 1.0
     assert estimate("hit") > 0.3 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
 
 
@@ -37,7 +37,7 @@ def test_nothing_is_relevant_where_nothing_stands_out_and_no_word_is_known() -> 
 
 
 def test_everything_is_known_of_memories_that_a_filter_left() -> None:
-    assert RelevanceEstimate(noise(10), {}, Background(500, unknown=1.0, narrowed=True)).known == 1.0
+    assert RelevanceEstimate(noise(10), {}, Background(500, unknown=1.0, narrowed=True)).known_factor == 1.0
 
 
 def test_few_memories_that_are_far_are_not_relevant() -> None:

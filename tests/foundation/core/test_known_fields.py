@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, nearest, shown
+from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, ignored_names, nearest
 from agent_memory_client.models import (
     CreateMemoryRecordRequest,
     ForgetRequest,
@@ -126,11 +126,11 @@ def test_ignored_fields_are_named_by_their_path() -> None:
 def test_near_misses_are_refused_wherever_they_stand(model: Any, fields: dict[str, Any], path: str, meant: str) -> None:
     with pytest.raises(UnknownFields) as caught:
         read(model, **fields)
-    assert [(".".join(map(str, one.path)), one.meant) for one in caught.value.fields] == [(path, meant)]
+    assert [(".".join(map(str, one.path)), one.suggestion) for one in caught.value.fields] == [(path, meant)]
 
 
 def test_what_is_ignored_is_shown_as_plain_ascii_and_bounded() -> None:
-    assert shown([Unknown(("memories", 0, "a")), Unknown(("memories", 1, "a")), Unknown(("b\r\nx: y",)), Unknown(("ü\ud800",))]) == (
-        "memories.a, b%0D%0Ax: y, %C3%BC%3F"
-    )
-    assert len(shown([Unknown((f"{number}" * 200,)) for number in range(1000)])) < 2000
+    assert ignored_names(
+        [Unknown(("memories", 0, "a")), Unknown(("memories", 1, "a")), Unknown(("b\r\nx: y",)), Unknown(("ü\ud800",))]
+    ) == ("memories.a, b%0D%0Ax: y, %C3%BC%3F")
+    assert len(ignored_names([Unknown((f"{number}" * 200,)) for number in range(1000)])) < 2000

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.foundation.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
+from agent_memory.foundation.text.extractive_summary import SpokenMessage, Statement, statements_of, statements_of_summary, summarize
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.summary_subjects import Subjects
 
@@ -57,8 +57,12 @@ def test_lines_of_other_summaries_are_statements() -> None:
 
 
 def test_who_speaks_is_named_where_messages_begin_with_names() -> None:
-    said = [Said("Ana: I like figs.", "user", AT), Said("Ana: Me too.", "user", AT), Said("Note: 3 figs are left.", "assistant", AT)]
-    said += [Said("They are ripe.", "assistant", AT)]
+    said = [
+        SpokenMessage("Ana: I like figs.", "user", AT),
+        SpokenMessage("Ana: Me too.", "user", AT),
+        SpokenMessage("Note: 3 figs are left.", "assistant", AT),
+    ]
+    said += [SpokenMessage("They are ripe.", "assistant", AT)]
     speakers = [statement.speaker for statement in statements_of(said, lambda text: [text])]
     assert speakers == ["Ana", "Ana", "assistant", "assistant"]
 
@@ -165,7 +169,7 @@ def test_statements_that_were_typed_without_full_stops_stay_apart() -> None:
     ids=["Chinese", "Japanese", "Thai", "Lao"],
 )
 def test_statements_without_blanks_between_words_are_told(said: str, facts: list[str], greeting: str | None) -> None:
-    summary = summarize(statements_of([Said(said, "user", AT)], split_sentences), 400, lambda text: len(text.encode()) // 2, UTC)
+    summary = summarize(statements_of([SpokenMessage(said, "user", AT)], split_sentences), 400, lambda text: len(text.encode()) // 2, UTC)
     assert all(fact in summary for fact in facts)
     assert greeting is None or greeting not in summary
 

@@ -95,9 +95,9 @@ class SessionLearner:
                 return "gone"
             counter = self._procedure_keys.learned(owner_digest(session.scope.tenant, session.owner))
             learned = (await read(self._client, lambda pipe, key=counter: pipe.get(key)))[0]
-            what, known, content, vector = await self._decide(session, answers)
-            write = {} if content is None else self._store.write_arguments(session.scope, content, known and known.content, vector)
-            state = await self._commit(session, what, known, content, write, counter, (learned or b"0").decode())
+            what, existing, content, vector = await self._decide(session, answers)
+            write = {} if content is None else self._store.write_arguments(session.scope, content, existing and existing.content, vector)
+            state = await self._commit(session, what, existing, content, write, counter, (learned or b"0").decode())
             if state != "moved":
                 return what if state == "done" else state
         raise Conflict("the procedures that a session is compared with are being changed all the time")
@@ -111,8 +111,8 @@ class SessionLearner:
             return None
         state = loaded[1]
         owner = ProcedureOwner(namespace=state.ref.namespace, user_id=state.ref.user_id, agent_id=marked.result.agent_id)
-        said = (stored.message.content for stored in state.messages if stored.message.role == "user")
-        first = " ".join(next((text for text in said if text.strip()), "")[: 2 * _MOST_SITUATION_CHARS].split())
+        user_texts = (stored.message.content for stored in state.messages if stored.message.role == "user")
+        first = " ".join(next((text for text in user_texts if text.strip()), "")[: 2 * _MOST_SITUATION_CHARS].split())
         calls = tool_calls([(stored.seq, stored.message) for stored in state.messages])
         situation = clean(first[:_MOST_SITUATION_CHARS], redacts=self._redacts)
         return _Session(sid, marked, scope_of_work(marked.tenant), owner, state, calls, situation)
@@ -136,20 +136,20 @@ class SessionLearner:
         now = datetime.now(UTC)
         source = ProcedureSource(session_id=session.state.ref.session_id, result=result.result, score=result.score, learned_at=now)
         lesson = Lesson(draft, source, by_model)
-        known = own if own is not None else _chosen(draft, candidates) if by_model else _nearest(likes)
-        if known is None or _only_source(known.content, source.session_id):
-            content = new_procedure(lesson, session.owner, made_id() if known is None else known.procedure.id, now)
-            if known is not None:
-                content = content.model_copy(update={"created_at": known.procedure.created_at, "state": known.procedure.state})
+        existing = own if own is not None else _chosen(draft, candidates) if by_model else _nearest(likes)
+        if existing is None or _only_source(existing.content, source.session_id):
+            content = new_procedure(lesson, session.owner, made_id() if existing is None else existing.procedure.id, now)
+            if existing is not None:
+                content = content.model_copy(update={"created_at": existing.procedure.created_at, "state": existing.procedure.state})
         else:
-            content = merged(known.content, lesson, now)
+            content = merged(existing.content, lesson, now)
         content = screened(self._settings, content)
         vector = None
-        if known is None or known.content.when_to_use != content.when_to_use:
+        if existing is None or existing.content.when_to_use != content.when_to_use:
             same = content.when_to_use == session.situation
             embedded = situation if same else await self._search.embedded_situation(session.scope.tenant, content.when_to_use)
             vector = embedded.vector
-        return "created" if known is None else "merged", known, content, vector
+        return "created" if existing is None else "merged", existing, content, vector
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
         """Return the procedure learned from the session's former result, while it names the session."""
@@ -178,27 +178,27 @@ class SessionLearner:
         )
 
     async def _ask(
-        self, session: _Session, known: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
+        self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
         """Return the model's draft; None without a model, or if its answer is unusable."""
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
             return None
-        asked = (session.marked.mark, *((stored.pid, stored.procedure.version) for stored in known))
-        if asked not in answers:
-            answers[asked] = await self._answer(chat, session, [stored.content for stored in known])
-        return answers[asked]
+        answer_key = (session.marked.mark, *((stored.pid, stored.procedure.version) for stored in similar_procedures))
+        if answer_key not in answers:
+            answers[answer_key] = await self._answer(chat, session, [stored.content for stored in similar_procedures])
+        return answers[answer_key]
 
-    async def _answer(self, chat: ChatModel, session: _Session, known: Sequence[ProcedureContent]) -> LearnedProcedure | None:
+    async def _answer(self, chat: ChatModel, session: _Session, similar_procedures: Sequence[ProcedureContent]) -> LearnedProcedure | None:
         assert self._limits is not None
         await self._limits.load_learned(chat)
-        room = chat.room(learn_procedure([], session.marked.result, known), LearnedProcedure) - _ANSWER_TOKENS
+        room = chat.room(learn_procedure([], session.marked.result, similar_procedures), LearnedProcedure) - _ANSWER_TOKENS
         if room < _LEAST_TOKENS:
             log.warning("the model has no room for a session: it is learned from without it")
             return None
         lines = self._lines(session, min(room, _SESSION_TOKENS))
         try:
-            answer = await chat.structured(learn_procedure(lines, session.marked.result, known), LearnedProcedure)
+            answer = await chat.structured(learn_procedure(lines, session.marked.result, similar_procedures), LearnedProcedure)
         except ContextExceeded:
             await self._limits.save_learned(chat)
             return None
@@ -219,20 +219,20 @@ class SessionLearner:
         lines = [message_lines([message]) for message in messages]
         if session.state.context:
             lines.insert(0, json.dumps({"before": self._counter.shorten(session.state.context[:8000], tokens // 3)}, ensure_ascii=False))
-        shown: list[str] = []
+        fitting_lines: list[str] = []
         left = tokens - (self._counter.count(lines[0]) if lines else 0)
         for line in reversed(lines[1:]):
             left -= self._counter.count(line)
             if left < 0:
                 break
-            shown.append(line)
-        return [*lines[:1], *reversed(shown)]
+            fitting_lines.append(line)
+        return [*lines[:1], *reversed(fitting_lines)]
 
     async def _commit(
         self,
         session: _Session,
         what: str,
-        known: StoredProcedure | None,
+        existing: StoredProcedure | None,
         content: ProcedureContent | None,
         write: dict[str, Any],
         counter: str,
@@ -262,7 +262,7 @@ class SessionLearner:
             mark=marked.mark,
             learned=compact(learned),
             expected_learned=expected_learned,
-            expected=0 if known is None else known.procedure.version,
+            expected=0 if existing is None else existing.procedure.version,
             change="{}"
             if content is None
             else change_record(kind, content, "worker", f"session {session.state.ref.session_id}; {VERSION}"),

@@ -48,26 +48,26 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
     )
 
 
-def merged(known: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
+def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
     """Return a procedure with one more session, replacing what that session added before."""
-    known = without_session(known, lesson.source.session_id)
+    existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
-    takes_steps = known.origin == "learned" and _takes_steps(known, lesson)
-    steps = draft.steps if takes_steps else known.steps
-    told = list(draft.pitfalls)
-    if not lesson.by_model and not lesson.succeeded and known.result == "success":
-        told += [f"{_TRIED}{step}"[:_MOST_PITFALL_CHARS] for step in draft.steps if step not in known.steps]
-    before = [f"{_TRIED}{step}"[:_MOST_PITFALL_CHARS] for step in known.steps] if takes_steps and known.result == "failure" else []
+    takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)
+    steps = draft.steps if takes_steps else existing.steps
+    new_pitfalls = list(draft.pitfalls)
+    if not lesson.by_model and not lesson.succeeded and existing.result == "success":
+        new_pitfalls += [f"{_TRIED}{step}"[:_MOST_PITFALL_CHARS] for step in draft.steps if step not in existing.steps]
+    before = [f"{_TRIED}{step}"[:_MOST_PITFALL_CHARS] for step in existing.steps] if takes_steps and existing.result == "failure" else []
     own = [] if lesson.by_model else before
-    pitfalls = told if lesson.by_model and known.origin == "learned" else [*known.pitfalls, *own, *told]
-    result = "success" if lesson.succeeded or known.result == "success" else "failure"
-    return known.model_copy(
+    pitfalls = new_pitfalls if lesson.by_model and existing.origin == "learned" else [*existing.pitfalls, *own, *new_pitfalls]
+    result = "success" if lesson.succeeded or existing.result == "success" else "failure"
+    return existing.model_copy(
         update={
             "steps": steps,
-            "tools": _different([*(draft.tools if takes_steps else known.tools)]),
+            "tools": _different([*(draft.tools if takes_steps else existing.tools)]),
             "pitfalls": _different(line for line in pitfalls if line.removeprefix(_TRIED) not in steps),
-            "result": result if known.origin == "learned" else known.result,
-            "learned_from": [*known.learned_from, _source(lesson, _different(told))][-_MOST_SOURCES:],
+            "result": result if existing.origin == "learned" else existing.result,
+            "learned_from": [*existing.learned_from, _source(lesson, _different(new_pitfalls))][-_MOST_SOURCES:],
             "updated_at": now,
         }
     )
@@ -75,18 +75,22 @@ def merged(known: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureC
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
     """Remove sessions from a procedure, with the pitfalls that only they added."""
-    gone = [source for source in content.learned_from if source.session_id in session_ids]
+    removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
-    told = {line for source in gone for line in source.pitfalls} - {line for source in rest for line in source.pitfalls}
-    return content.model_copy(update={"learned_from": rest, "pitfalls": [line for line in content.pitfalls if line not in told]})
+    removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {
+        line for source in rest for line in source.pitfalls
+    }
+    return content.model_copy(
+        update={"learned_from": rest, "pitfalls": [line for line in content.pitfalls if line not in removed_pitfalls]}
+    )
 
 
-def _takes_steps(known: ProcedureContent, lesson: Lesson) -> bool:
+def _takes_steps(existing: ProcedureContent, lesson: Lesson) -> bool:
     if not lesson.draft.steps:
         return False
     if not lesson.succeeded:
-        return known.result == "failure" and lesson.by_model
-    return known.result == "failure" or lesson.by_model or len(lesson.draft.steps) < len(known.steps) or not known.steps
+        return existing.result == "failure" and lesson.by_model
+    return existing.result == "failure" or lesson.by_model or len(lesson.draft.steps) < len(existing.steps) or not existing.steps
 
 
 def _source(lesson: Lesson, pitfalls: Sequence[str]) -> ProcedureSource:

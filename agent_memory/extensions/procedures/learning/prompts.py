@@ -57,14 +57,16 @@ class LearnedProcedure(BaseModel):
         return list(dict.fromkeys(line for line in lines if line))[:MAX_STEPS]
 
 
-def learn_procedure(session: Sequence[str], result: SessionResultRequest, known: Sequence[ProcedureContent]) -> list[ChatMessage]:
-    """Return the messages of one call; `session` are JSON lines, `known` are similar procedures."""
+def learn_procedure(
+    session: Sequence[str], result: SessionResultRequest, similar_procedures: Sequence[ProcedureContent]
+) -> list[ChatMessage]:
+    """Return the messages of one call; `session` are JSON lines, `similar_procedures` are similar procedures."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}
     parts = [
         f"The session, one JSON object per line:\n{fence(chr(10).join(session), 'session')}",
         f"How it ended:\n{fence(json.dumps(ended, ensure_ascii=False), 'result')}",
     ]
-    if known:
+    if similar_procedures:
         lines = [
             json.dumps(
                 {
@@ -76,7 +78,7 @@ def learn_procedure(session: Sequence[str], result: SessionResultRequest, known:
                 },
                 ensure_ascii=False,
             )
-            for number, procedure in enumerate(known, start=1)
+            for number, procedure in enumerate(similar_procedures, start=1)
         ]
         parts.append(f"Known procedures, one JSON object per line:\n{fence(chr(10).join(lines), 'known')}")
     parts.append("Now write down the procedure.")

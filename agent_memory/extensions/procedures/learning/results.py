@@ -73,14 +73,14 @@ class ResultStore:
             result=compact(result.model_dump(exclude_none=True)),
             order_json=encode_order(order),
         )
-        return None if reply is None else _shown(ref, reply)
+        return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
         """Return a session's result or None. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
-        return None if values[0] is None else _shown(ref, values)
+        return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
         """Return the result of a session by its name in keys, or None."""
@@ -104,20 +104,22 @@ class ResultStore:
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
         permit_agent(scope, agent_id)
-        said = line.said.model_copy(update={"agent_id": agent_id})
-        fields = {"rs": compact(said.model_dump(exclude_none=True)), "rt": str(round(line.at.timestamp() * 1_000_000)), "rm": "1"}
+        result_request = line.said.model_copy(update={"agent_id": agent_id})
+        fields = {"rs": compact(result_request.model_dump(exclude_none=True)), "rt": str(round(line.at.timestamp() * 1_000_000)), "rm": "1"}
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
         """Order learning from a session whose result was still waiting in the export."""
-        found = await self.load(scope, session)
-        if found is not None and found.learned == "waiting":
+        session_result = await self.load(scope, session)
+        if session_result is not None and session_result.learned == "waiting":
             await self.mark(
-                scope, session, SessionResultRequest.model_validate(found.model_dump(include=set(SessionResultRequest.model_fields)))
+                scope,
+                session,
+                SessionResultRequest.model_validate(session_result.model_dump(include=set(SessionResultRequest.model_fields))),
             )
 
 
-def _shown(ref: SessionRef, values: Any) -> SessionResult:
+def _result_of(ref: SessionRef, values: Any) -> SessionResult:
     result, at, mark, learned = values
     outcome: dict[str, Any] = json.loads(learned) if learned else {}
     current = bool(outcome) and outcome["mark"] == mark.decode()

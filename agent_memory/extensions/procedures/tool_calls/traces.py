@@ -58,13 +58,13 @@ class _Asked:
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
     """Return the answered calls in the order of their answers, from numbered messages."""
-    asked: dict[str, _Asked] = {}
+    open_calls: dict[str, _Asked] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
         for call_id, tool, arguments in _asked_by(message):
-            asked[call_id] = _Asked(tool, arguments, message.created_at)
+            open_calls[call_id] = _Asked(tool, arguments, message.created_at)
         for call_id, content, failed in _answered_by(message):
-            call = asked.pop(call_id, None)
+            call = open_calls.pop(call_id, None)
             if call is not None:
                 calls.append(_call_of(call, number, message, content, failed))
     return calls
@@ -141,12 +141,12 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
     """Return arguments as JSON of at most MAX_EXAMPLE_CHARS, cut to fit; `redacts` removes secrets."""
-    shown: dict[str, Any] = {}
+    example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
-        shown[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
-        if len(json.dumps(shown, ensure_ascii=False)) > MAX_EXAMPLE_CHARS:
-            del shown[name[:_MOST_NAME_CHARS]]
-    return json.dumps(shown, ensure_ascii=False)
+        example[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
+        if len(json.dumps(example, ensure_ascii=False)) > MAX_EXAMPLE_CHARS:
+            del example[name[:_MOST_NAME_CHARS]]
+    return json.dumps(example, ensure_ascii=False)
 
 
 def step_of(call: ToolCall, *, redacts: bool) -> str:
@@ -170,8 +170,8 @@ def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
-            said = clean(call.error or "", redacts=redacts)
-            failures[f"{step_of(call, redacts=redacts)}: {said}"[:MAX_STEP_CHARS]] = None
+            error_text = clean(call.error or "", redacts=redacts)
+            failures[f"{step_of(call, redacts=redacts)}: {error_text}"[:MAX_STEP_CHARS]] = None
     return list(failures)[:MAX_STEPS]
 
 

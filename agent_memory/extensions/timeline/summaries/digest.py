@@ -60,8 +60,8 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
     texts = [(name, _lines(name, text)) for name, text in days]
     for rank in range(max((len(lines) for _, lines in texts), default=0)):
         ranked += [(name, lines[rank]) for name, lines in texts if rank < len(lines)]
-    shown = sorted(enumerate(ranked[: _MOST_LINES[unit]]), key=lambda item: (item[1][0], item[0]))
-    return "\n".join(line for _, (_, line) in shown)
+    top_lines = sorted(enumerate(ranked[: _MOST_LINES[unit]]), key=lambda item: (item[1][0], item[0]))
+    return "\n".join(line for _, (_, line) in top_lines)
 
 
 def _lines(name: str, text: str) -> list[str]:

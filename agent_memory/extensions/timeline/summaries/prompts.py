@@ -37,5 +37,5 @@ def event_lines(events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]
 
 def summarize_period(unit: str, name: str, lines: Sequence[str], *, max_words: int) -> list[ChatMessage]:
     system = _TASK.format(unit=unit, words=max_words)
-    asked = f"Events of {name}, one JSON object per line:\n{fence(chr(10).join(lines), 'events')}\n\nNow write the summary of {name}."
-    return [ChatMessage("system", system), ChatMessage("user", asked)]
+    prompt = f"Events of {name}, one JSON object per line:\n{fence(chr(10).join(lines), 'events')}\n\nNow write the summary of {name}."
+    return [ChatMessage("system", system), ChatMessage("user", prompt)]

@@ -93,13 +93,13 @@ class PeriodSummarizer:
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
         """Return the summaries of days and weightiest events that fit."""
-        kept: list[str] = []
+        fitting_lines: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1
-            if kept and tokens < 0:
+            if fitting_lines and tokens < 0:
                 break
-            kept.append(line)
-        return kept
+            fitting_lines.append(line)
+        return fitting_lines
 
 
 def _digest(key: str, inputs: PeriodInputs) -> str:

@@ -65,9 +65,9 @@ class HistoryService:
                 return record
             recorded = record.recorded_at or record.created_at
             was_known = record.retired_at is None if known_at is None else recorded <= known_at
-            gone = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
+            was_retired = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
             ends = ends_at(record)
-            if was_known and not gone and begins_at(record) <= moment and (ends is None or moment < ends):
+            if was_known and not was_retired and begins_at(record) <= moment and (ends is None or moment < ends):
                 return record
         raise NotFound(f"Memory with ID {memory_id} not found at that time")
 
@@ -90,7 +90,7 @@ class HistoryService:
                 )
                 for memory, before in zip(versions, older, strict=True)
             ],
-            changes=await self._shown(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
+            changes=await self._render_changes(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
@@ -143,11 +143,11 @@ class HistoryService:
             if not await self._reached(scope, await self._changes.load_changes(scope, every[:1])):
                 every = []  # how many changes a memory of somebody else has is nobody's business
             total, ids = len(every), every[offset : offset + limit]
-        shown = await self._shown(scope, await self._changes.load_changes(scope, ids))
-        return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
+        changes = await self._render_changes(scope, await self._changes.load_changes(scope, ids))
+        return ChangeListResponse(changes=changes, total=total, next_offset=offset + limit if offset + limit < total else None)
 
     async def read_change(self, scope: Scope, change_id: str) -> Change:
-        return (await self._shown(scope, [await self._require(scope, change_id)]))[0]
+        return (await self._render_changes(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undo a change; return the undoing change. Raises NotFound, Conflict."""
@@ -163,8 +163,8 @@ class HistoryService:
             raise NotFound(f"no applied change of batch {batch_id} found")
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
             undone.append(await self._changes.write_undo(scope, change, batch=batch))
-        shown = await self._shown(scope, await self._changes.load_changes(scope, undone[:100]))
-        return ChangeListResponse(changes=shown, total=len(undone))
+        changes = await self._render_changes(scope, await self._changes.load_changes(scope, undone[:100]))
+        return ChangeListResponse(changes=changes, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carry out a proposal. Raises NotFound; Conflict if it is none or a memory of it changed."""
@@ -173,8 +173,8 @@ class HistoryService:
             raise Conflict(f"change {change_id} is not a proposal")
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
-            shown = (await self._shown(scope, [change]))[0]
-            return shown.model_copy(update={"state": "applied"} | dict(await approval(scope, change)))
+            rendered = (await self._render_changes(scope, [change]))[0]
+            return rendered.model_copy(update={"state": "applied"} | dict(await approval(scope, change)))
         record, names = change.proposal["record"], list(change.proposal["old"])
         if (version := change.proposal.get("former")) is not None:
             names.append([record["id"], version])
@@ -207,7 +207,7 @@ class HistoryService:
         names = [(mid, version) for change in changes for mid, *both in change.memories for version in both if version]
         return dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
 
-    async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
+    async def _render_changes(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
         stored = [change for change in changes if change is not None]
         versions = await self._versions_in(scope, stored)
         visible = [change for change in stored if _reaches_change(scope, change, versions)]
@@ -238,18 +238,20 @@ def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str
 
 
 def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
-    shown: list[ChangedMemory] = []
+    changed_memories: list[ChangedMemory] = []
     if change.proposal is not None and "record" in change.proposal:
         new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
-        shown.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
+        changed_memories.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
     for memory_id in (change.proposal or {}).get("forget", {}).get("ids", ()):
-        shown.append(ChangedMemory.model_construct(memory_id=memory_id, before=None, after=None, diff={}))
+        changed_memories.append(ChangedMemory.model_construct(memory_id=memory_id, before=None, after=None, diff={}))
     for mid, *both in change.memories:
         before, after = (None if (memory := versions.get((mid, version))) is None else memory.record for version in both)
         record = after or before
         if record is not None:
-            shown.append(ChangedMemory.model_construct(memory_id=record.id, before=before, after=after, diff=diff(before, after)))
-    return shown
+            changed_memories.append(
+                ChangedMemory.model_construct(memory_id=record.id, before=before, after=after, diff=diff(before, after))
+            )
+    return changed_memories
 
 
 def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | None]) -> EvidenceItem:
@@ -260,12 +262,12 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
     """Return a message from its memory; of an alias the evidence knows speaker, time and words."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
-    role, said, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
+    role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(
         role=role or str(record.metadata.get("role", "user")),
         content=words or record.text,
         id=message,
-        created_at=(said or record.created_at).astimezone(UTC),
+        created_at=(stated_at or record.created_at).astimezone(UTC),
         persisted_at=record.persisted_at,
         discrete_memory_extracted="t",
     )

@@ -56,10 +56,10 @@ class TermStatistics:
 
     def unknown_share(self, terms: Collection[str]) -> float:
         """Return the share of the terms' weight that belongs to terms no memory has, smoothed by `_OTHERS`."""
-        found = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
-        weights = inverse_frequencies(self.total + _OTHERS, found)
-        told = sum(weights.values())
-        return sum(weight for term, weight in weights.items() if not found[term]) / told if told else 0.0
+        memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
+        weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
+        total_weight = sum(weights.values())
+        return sum(weight for term, weight in weights.items() if not memory_counts[term]) / total_weight if total_weight else 0.0
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class DocumentFrequencies:
         self._read = reader
         self._store = store
         self._no_wait_until = 0.0
-        self._known: dict[str, _KnownTerms] = {}  # by clause
+        self._counts_by_clause: dict[str, _KnownTerms] = {}  # by clause
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
@@ -94,7 +94,7 @@ class DocumentFrequencies:
         Memories about to begin or end count, too: leaving them out costs the index half as long again.
         With `settle` it waits briefly for a bulk of new memories to get their vectors.
         """
-        counted_before, now = self._known.get(clause), monotonic()
+        counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
             counted_before = _KnownTerms(now)
         sample = self._samples.get(clause)
@@ -107,10 +107,10 @@ class DocumentFrequencies:
             counted_before = _KnownTerms(now, counted.total, dict(counted.terms))
         counted_before.total = counted_before.total or statistics.total
         counted_before.terms.update(statistics.terms)
-        if len(self._known) >= _MOST_CLAUSES:
-            self._known.clear()
+        if len(self._counts_by_clause) >= _MOST_CLAUSES:
+            self._counts_by_clause.clear()
             self._samples.clear()
-        self._known[clause] = counted_before
+        self._counts_by_clause[clause] = counted_before
         if not fresh:
             sample = _Sample(now, statistics.mean_length, frozenset(statistics.speakers))
             # A small sample says little about later memories.

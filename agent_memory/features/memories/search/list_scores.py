@@ -30,13 +30,13 @@ def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str,
 
 def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
     """Return the BM25 scores of documents, each a text of terms."""
-    known, scores = weights.__contains__, list[float]()
+    is_weighted, scores = weights.__contains__, list[float]()
     fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
     for document in documents:
         terms = document.split(" ")
         norm, score = fixed + growing * len(terms), 0.0
         counts: dict[str, int] = {}
-        for term in filter(known, terms):
+        for term in filter(is_weighted, terms):
             counts[term] = counts.get(term, 0) + 1
         for term, count in counts.items():
             score += weights[term] * count * (_K1 + 1) / (count + norm)

@@ -13,7 +13,7 @@ from agent_memory.features.memories.search.recency import Age, may_be_among, new
 from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
@@ -93,11 +93,11 @@ class PageReader:
         first = [may_be_among(kind, count)[: count + _FEW_MORE] if count else () for kind, count in kinds]
         rows = await self._cards.load_rows([name for kind in (*first, further) for _, name in kind])
         by_name, now = {row.name: row for row in rows}, now_of(query.request)
-        shown: list[Scored] = []
+        chosen: list[Scored] = []
         for kind, (_, count) in zip(first, kinds, strict=True):
             there = [each for each in kind if by_name[each[1]].fields[0] is not None]
-            shown += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
-        page = _by_score(shown)
+            chosen += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
+        page = _by_score(chosen)
         return (
             await self._with_places(scope, query, ranking, page, [by_name[name] for _, name in page]),
             await self._with_places(scope, query, ranking, further, [by_name[name] for _, name in further]),
@@ -117,11 +117,11 @@ class PageReader:
                 phrase = syntax.quoting(phrases(f'"{text}"'), (), every=True)
                 self._store.queue_words(pipe, clause, query_terms(text), _SAID_SINCE, fields=ROW_FIELDS, phrase=phrase)
 
-        said = [self._cards.memories_of_hits(scope, parse_hits(reply)) for reply in await self._read(build)]
-        for memories in said:
+        statements_per_mention = [self._cards.memories_of_hits(scope, parse_hits(reply)) for reply in await self._read(build)]
+        for memories in statements_per_mention:
             for memory in memories:
                 memory.set_score(1.0, None, query.score_type)
-        return said
+        return statements_per_mention
 
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
@@ -132,7 +132,7 @@ class PageReader:
         many = len(first) > query.request.limit + _FEW_MORE
         if many:
             times = await self._read(lambda pipe: self._store.queue_said(pipe, [name for _, name in first]))
-            first = newer_first(first, [float(said or created or 0) for created, said in times], now)[page]
+            first = newer_first(first, [float(last_said or created or 0) for created, last_said in times], now)[page]
         rows = await self._cards.load_rows([name for _, name in first])
         if not many:
             there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
@@ -145,7 +145,7 @@ class PageReader:
     ) -> list[ShownMemory]:
         """Return the memories of rows with their scores and passages; many long ones are read in a thread."""
         characters = sum([len(value) for row in rows for value in row.fields if value is not None])
-        return await aside(lambda: self._placed(scope, query, ranking, scored, rows), characters)
+        return await run_in_thread(lambda: self._placed(scope, query, ranking, scored, rows), characters)
 
     def _placed(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
@@ -177,8 +177,8 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     beside = bool(scored) and query.span is None
     if left <= 0 or not (beside or names_time_alone(query)) or not query.facts_apart or query.request.offset:
         return []
-    said = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
-    return said[: min(left, _FURTHER_SAID)]
+    statements = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
+    return statements[: min(left, _FURTHER_SAID)]
 
 
 def page_of(query: SearchQuery) -> slice:
@@ -192,7 +192,7 @@ def explain_answer(query: SearchQuery, ranking: Ranking, cut: list[Cut]) -> Answ
     return AnswerExplanation(
         mode=query.score_type,
         query=None if meaning is None else meaning.text,
-        left_out=[] if meaning is None else list(meaning.left_out),
+        left_out=[] if meaning is None else list(meaning.omitted_names),
         time_start=None if span is None else span.start,
         time_end=None if span is None else span.end,
         ranked=len(ranking.scored),

@@ -20,7 +20,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.llm.profiles import UNKNOWN, ModelProfile, profile_of
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
@@ -67,7 +67,7 @@ class QueryMeaning:
 
     vector: NDArray[np.float32]
     text: str
-    left_out: Sequence[str] = ()
+    omitted_names: Sequence[str] = ()
     unknown_script: bool = False
     profile: ModelProfile = UNKNOWN
 
@@ -167,8 +167,8 @@ class QueryBuilder:
         if mode is not SearchModeEnum.KEYWORD:
             # A semantic search's distance is that of the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
-            spoken, left_out = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
-            meaning, notice = await self._meaning(scope.tenant, spoken, left_out)
+            spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
+            meaning, notice = await self._meaning(scope.tenant, spoken, omitted_names)
             notices += [f"{notice}: searched by words alone"] if notice else []
         # A search without a mode is semantic in the contract, where quotes have no meaning.
         phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
@@ -202,12 +202,12 @@ class QueryBuilder:
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
         """Return the request with its user's time zone if days matter, and the time span its text names."""
         # Dates in a text cost more than its words.
-        span = await aside(lambda: span_of(request, text), 2 * len(text))
+        span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
             return request, span
         zone = await self._load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
         zoned = request.model_copy(update={"timezone": str(zone)})
-        return zoned, span if zone is UTC else await aside(lambda: span_of(zoned, text), 2 * len(text))
+        return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
 
     async def _statistics(
         self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum
@@ -215,14 +215,14 @@ class QueryBuilder:
         around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
         return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
-    async def _meaning(self, tenant: str, spoken: str, left_out: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
+    async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
         """Return the query's meaning, or why there is none."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
             vectors = await embedder.embed([spoken], role="query", timeout=timeout)
             unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
-            return QueryMeaning(vectors[0], spoken, left_out, unknown, profile_of(embedder.model)), None
+            return QueryMeaning(vectors[0], spoken, omitted_names, unknown, profile_of(embedder.model)), None
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:

@@ -54,7 +54,7 @@ def fuse(
     alpha: float,
     *,
     last_word: float = 0.0,
-    known: Collection[str] = (),
+    in_time: Collection[str] = (),
     least: float | None = None,
     far: float = 0.0,
 ) -> list[Scored]:
@@ -62,7 +62,7 @@ def fuse(
 
     Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. Words start at 0,
     similarities at `far`. A memory missing from the similarities counts as its last one (`least` if several lists are
-    merged). One missing from a cut-off list of words counts as `last_word`, unless `known` to share no word.
+    merged). One missing from a cut-off list of words counts as `last_word`, unless `in_time` to share no word.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -73,8 +73,8 @@ def fuse(
     rest = 1 - alpha
     # Dividing first makes the best of a list exactly 1; a list without a best adds nothing.
     near_unit, word_unit = nearest if nearest > 0 else math.inf, best if best > 0 else math.inf
-    if known:
-        words = {**{name: 0.0 for name in known if name in similarities}, **words}
+    if in_time:
+        words = {**{name: 0.0 for name in in_time if name in similarities}, **words}
     of_words = words.get
     fused = [
         (alpha * ((near - far if near > far else 0.0) / near_unit) + rest * (of_words(name, last_word) / word_unit), name)
@@ -264,23 +264,23 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     if query.depth > _FIRST_DEPTH:
         (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)
-    fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least, far=far)
+    fused = fuse(near, words, alpha, last_word=last_word, in_time=in_time, least=least, far=far)
     time_bonus = TIME_BONUS if query.words.subject else 1.0
     if in_time:
         # Without a subject, all memories of that time come first.
         fused = timed(fused, in_time, time_bonus)
     near_all, listed = ({}, {}) if unknown else (near, nearest)
     relevance = RelevanceEstimate(listed, words, background, facts=near_all, in_time=in_time, time_bonus=time_bonus)
-    left_out: list[Scored] = []
+    below_threshold: list[Scored] = []
     if not query.paged:
-        fused, left_out = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
+        fused, below_threshold = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
             # A caller's own filter defines the answer: it is not empty just because all is far away.
-            fused, left_out = left_out, []
+            fused, below_threshold = below_threshold, []
     # If the lists hold everything, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
-    return Ranking(total, fused, left_out, near, parts, facts, words, passages=passages, relevance=relevance)
+    return Ranking(total, fused, below_threshold, near, parts, facts, words, passages=passages, relevance=relevance)
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
@@ -328,13 +328,13 @@ def _scores(candidates: Candidates, kind: CandidateList) -> dict[str, float]:
 _OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 
 
-def filters_content(wanted: SearchRequest | Condition) -> bool:
+def filters_content(request: SearchRequest | Condition) -> bool:
     """True if a request filters by more than owner, session and agent."""
-    if any(getattr(wanted, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
+    if any(getattr(request, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
         return True
-    if isinstance(wanted, SearchRequest):
-        return wanted.filter is not None and filters_content(wanted.filter)
-    inner = [*(wanted.and_ or ()), *(wanted.or_ or ()), *([] if wanted.not_ is None else [wanted.not_])]
+    if isinstance(request, SearchRequest):
+        return request.filter is not None and filters_content(request.filter)
+    inner = [*(request.and_ or ()), *(request.or_ or ()), *([] if request.not_ is None else [request.not_])]
     return any(map(filters_content, inner))
 
 

@@ -93,9 +93,9 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
     return scored[:end]
 
 
-def newer_first(scored: Sequence[tuple[float, Item]], said: Iterable[float], now: float) -> list[tuple[float, Item]]:
+def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
     """Break ties by when (epoch seconds) memories were last said; scores stay."""
-    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said], TIEBREAK), TIEBREAK)
+    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said_times], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(

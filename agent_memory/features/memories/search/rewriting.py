@@ -27,7 +27,7 @@ class QueryRewriter:
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search
-        self._known: dict[str, str] = {}
+        self._rewritten_queries: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
         """Return the rewritten query and None, or the query as it is and the reason."""
@@ -36,8 +36,8 @@ class QueryRewriter:
             return text, "optimize_query: no language model is configured; searched for the query as it is"
         if len(text) > _LONGEST:
             return text, f"optimize_query: the query is longer than {_LONGEST} characters; searched for it as it is"
-        if text in self._known:
-            return self._known[text], None
+        if text in self._rewritten_queries:
+            return self._rewritten_queries[text], None
         seconds = self._settings.optimize_seconds
         try:
             messages = rewrite_query(text, self._settings.optimize_template)
@@ -53,7 +53,7 @@ class QueryRewriter:
         words = " ".join(answer.query.split())
         if len(words) < self._settings.optimize_least or not any(c.isalnum() for c in words):
             return text, "optimize_query: the language model's answer is too short; searched for the query as it is"
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        self._known[text] = words
+        if len(self._rewritten_queries) >= _KNOWN:
+            self._rewritten_queries.clear()
+        self._rewritten_queries[text] = words
         return words, None

@@ -30,7 +30,7 @@ async def search_long_term_memory(
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Searches by meaning, by words or by both; without a text, lists what the filters let through."""
-    meant, shows = search_as_shown(body, memory_types)
-    page = await services[SearchService].search_page(scope, meant, optimize_query=optimize_query)
+    request, shows = search_as_shown(body, memory_types)
+    page = await services[SearchService].search_page(scope, request, optimize_query=optimize_query)
     show_types(page.memories, shows=shows)
     return ValuesResponse(page.page_values())

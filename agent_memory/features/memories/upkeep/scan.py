@@ -115,7 +115,7 @@ class MemoryScan:
             limit = _PAGE + 2 * len(tied)
             hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
             fresh = [hit.mid for hit in hits if hit.mid not in tied]
-            gone = set(fresh)
+            missing = set(fresh)
             for start in range(0, len(fresh), _PAGE):
                 memories = await self.load_current(scope, fresh[start : start + _PAGE])
                 for memory in memories:
@@ -124,13 +124,13 @@ class MemoryScan:
                         tied.clear()
                         low = at
                     tied.add(memory.mid)
-                gone.difference_update(memory.mid for memory in memories)
+                missing.difference_update(memory.mid for memory in memories)
                 if memories:
                     yield memories
             if len(hits) < limit:
                 return
-            if len(gone) == len(fresh):
-                tied |= gone  # The index still names what is gone: look beyond it.
+            if len(missing) == len(fresh):
+                tied |= missing  # The index still names what is gone: look beyond it.
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Return the memories that exist and are in reach, in the same order."""
@@ -196,27 +196,27 @@ class MemoryScan:
                 groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
-    async def find_twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
+    async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
         """Return, per selection and index terms, names of up to `limit` memories that have all (of the first) terms."""
 
         def build(pipe: Pipe) -> None:
-            for selection, terms in asked:
+            for selection, terms in searches:
                 clause = having(filters.where(scope, selection), list(dict.fromkeys(terms))[:_TWIN_TERMS], every=True)
                 queue_search(pipe, self._words, name_query(clause, 0, limit))
 
-        replies = await read(self._client, build) if asked else []
+        replies = await read(self._client, build) if searches else []
         return [[hit.mid for hit in parse_hits(reply).hits] for reply in replies]
 
     async def find_near(
-        self, scope: Scope, asked: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
+        self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[NearMemory]]:
         """Return, per selection and vector, up to `limit` memories within a cosine distance, nearest first."""
 
         def build(pipe: Pipe) -> None:
-            for selection, vector in asked:
+            for selection, vector in searches:
                 self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
 
-        replies = await read(self._client, build) if asked else []
+        replies = await read(self._client, build) if searches else []
         return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:

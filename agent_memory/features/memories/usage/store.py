@@ -41,16 +41,16 @@ class UsageStore:
         self._fold = Script(client, "memories/usage_fold")
         self._cursor = 0
 
-    async def count_readings(self, seen: Mapping[str, int]) -> int:
+    async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
         """Count a reading of each memory (name -> count shown), one per 15 minutes; return how many were counted."""
-        if not seen:
+        if not reading_counts:
             return 0
         counted = await self._note(
             usage=self._keys.usage,
             unfolded=self._keys.usage_unfolded,
-            memories=map(self._keys.memory, seen),
+            memories=map(self._keys.memory, reading_counts),
             same_reading_ms=SAME_READING_SECONDS * 1000,
-            seen=[part for item in seen.items() for part in item],
+            seen=[part for item in reading_counts.items() for part in item],
         )
         return int(counted)
 
@@ -74,9 +74,9 @@ class UsageStore:
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
             mids = [mid.decode() for mid in usage]
             there = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
-            gone = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
-            if gone:
+            deleted_mids = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
+            if deleted_mids:
                 with redis_errors():
-                    await self._client.hdel(self._keys.usage, *gone)
+                    await self._client.hdel(self._keys.usage, *deleted_mids)
             if self._cursor == 0:
                 return

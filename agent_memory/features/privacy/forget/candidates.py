@@ -53,12 +53,12 @@ class CandidateFinder:
 
         replies = [parse_hits(reply) for reply in await read(self._client, build)] if terms or vector is not None else []
         least = self._least(scope)
-        hits = [(_mid(hit.mid), 1.0 - hit.value) for found in replies if found.distances for hit in found.hits]
+        hits = [(_mid(hit.mid), 1.0 - hit.value) for reply_hits in replies if reply_hits.distances for hit in reply_hits.hits]
         near: dict[str, float] = {}
         for mid, cosine in hits:
             if cosine >= least:
                 near[mid] = max(cosine, near.get(mid, 0.0))
-        named = {_mid(hit.mid): None for found in replies if not found.distances for hit in found.hits}
+        named = {_mid(hit.mid): None for reply_hits in replies if not reply_hits.distances for hit in reply_hits.hits}
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
     async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:

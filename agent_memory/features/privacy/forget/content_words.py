@@ -21,16 +21,16 @@ _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
 
 
 def _content(text: str) -> tuple[str, ...]:
-    kept: list[str] = []
+    content_terms: list[str] = []
     for word in words(text):
         if is_blankless(word):
             signs = [sign for sign in word if sign not in FUNCTION_SIGNS]
             # Beside other characters, hiragana are Japanese grammar.
             signs = [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
-            kept += map("".join, pairwise(signs)) if len(signs) > 1 else signs
+            content_terms += map("".join, pairwise(signs)) if len(signs) > 1 else signs
         elif word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit()):  # "l'adresse"
-            kept += (stems(word) or [word]) if word.isascii() else [word]
-    return tuple(kept)
+            content_terms += (stems(word) or [word]) if word.isascii() else [word]
+    return tuple(content_terms)
 
 
 @lru_cache(maxsize=65536)
@@ -46,10 +46,10 @@ def forms(word: str) -> frozenset[str]:
 
 
 def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    found = _content(text)
+    content_terms = _content(text)
     # A sign alone is a word of many texts: "猫".
-    signs = [sign for word in found if is_blankless(word) for sign in word]
-    return found, frozenset().union(signs, *map(forms, set(found)))
+    signs = [sign for word in content_terms if is_blankless(word) for sign in word]
+    return content_terms, frozenset().union(signs, *map(forms, set(content_terms)))
 
 
 _read_sentence = lru_cache(maxsize=_KNOWN_SENTENCES)(_read)

@@ -58,9 +58,15 @@ class Subject:
 def subject_of(text: str, *, about: bool = False) -> Subject:
     """Return the subject that is named: "that I am allergic to peanuts", "my address", "everything about Anna"."""
     bare = without_interrogatives(" ".join(text[:MOST_TEXT].split()).rstrip(".!。！ "))
-    said = words(bare)
-    named = (len(said) == 1 and not is_blankless(bare)) or bare.istitle() or "'s " in bare or "’s " in bare or bare[:2] in ("我的", "私の")
-    thing = named or said[:1] in (["the"], *([owner] for owner in OWNERS))
+    text_words = words(bare)
+    named = (
+        (len(text_words) == 1 and not is_blankless(bare))
+        or bare.istitle()
+        or "'s " in bare
+        or "’s " in bare
+        or bare[:2] in ("我的", "私の")
+    )
+    thing = named or text_words[:1] in (["the"], *([owner] for owner in OWNERS))
     return Subject(bare, tuple(dict.fromkeys(content(bare))), about, thing and not about)
 
 
@@ -104,42 +110,42 @@ def _is_negated(sentence: str, subject: Subject) -> bool:
 def _names_more(subject: Subject, sentence: str) -> bool:
     """True if a word before the thing makes it another one: "email address" is not "address"."""
     own = frozenset().union(*map(forms, subject.terms))
-    said = words(sentence)
-    named = [not own.isdisjoint(content_forms(word)) for word in said]
+    sentence_words = words(sentence)
+    named = [not own.isdisjoint(content_forms(word)) for word in sentence_words]
     first = named.index(True) if True in named else 0
-    return first > 0 and not is_blankless(said[first]) and bool(content(said[first - 1]))
+    return first > 0 and not is_blankless(sentence_words[first]) and bool(content(sentence_words[first - 1]))
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
     """True if both are about one person; for a subject that says "I", nobody else is named before the content."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
-    said = words(sentence)
-    if any(map(is_blankless, said)):
+    sentence_words = words(sentence)
+    if any(map(is_blankless, sentence_words)):
         # Somebody named between "我" and the content is another person: "我妹妹对…", "私の妹は…".
         own = next((at for at, sign in enumerate(sentence) if sign in FIRST_PERSON), -1)
         signs = frozenset("".join(subject.terms))
         first = next((at for at, sign in enumerate(sentence) if at > own and sign in signs), own + 1)
         return first - own <= _NEAR_SIGNS
-    ahead = next(iter(content(next((word for word in said if word not in FUNCTION_WORDS), ""))), "")
+    ahead = next(iter(content(next((word for word in sentence_words if word not in FUNCTION_WORDS), ""))), "")
     begins = any(not forms(ahead).isdisjoint(forms(term)) for term in subject.terms)
-    if not OWNERS.isdisjoint(said[:2]):
+    if not OWNERS.isdisjoint(sentence_words[:2]):
         # "My daughter is …" is about the daughter, "my peanut allergy" about the allergy.
-        return begins or not SPEAKERS.isdisjoint(said)
-    return begins or not (FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())).isdisjoint(said)
+        return begins or not SPEAKERS.isdisjoint(sentence_words)
+    return begins or not (FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())).isdisjoint(sentence_words)
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
     """True if texts say different things about a thing ("Anna"). Half of the words shared is one thing."""
     first: set[str] | None = None
     for text in texts:
-        said = set(content(text)).difference(subject.terms)
+        other_terms = set(content(text)).difference(subject.terms)
         if first is None:
-            first = said
-        elif said and first and len(said & first) * 2 < min(len(said), len(first)):
+            first = other_terms
+        elif other_terms and first and len(other_terms & first) * 2 < min(len(other_terms), len(first)):
             return True
         else:
-            first |= said
+            first |= other_terms
     return False
 
 
@@ -150,10 +156,10 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
     or of nothing that is remembered.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
-    counts = Counter(term for _, _, found in parts for term in found)
+    counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)
     weights = {term: log(1 + len(parts) / count) for term, count in counts.items()}
     total = sum(weights.values()) or 1.0
-    return [(sum(weights[term] for term in found) / total, at, part) for at, part, found in parts]
+    return [(sum(weights[term] for term in shared_terms) / total, at, part) for at, part, shared_terms in parts]
 
 
 def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
@@ -170,23 +176,23 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])
-    said: defaultdict[str, set[int]] = defaultdict(set)
+    places_by_word: defaultdict[str, set[int]] = defaultdict(set)
     for place, text, _ in users:
         for word in content(text):
-            said[word].add(place)
+            places_by_word[word].add(place)
     in_form: defaultdict[str, set[str]] = defaultdict(set)
-    for word in said:
+    for word in places_by_word:
         for form in forms(word):
             in_form[form].add(word)
-    found: list[int] = []
+    repeated: list[int] = []
     for at, (role, text, goes) in enumerate(messages):
         if role != "assistant" or goes:
             continue
         likeness: defaultdict[int, float] = defaultdict(float)
         for word in {word for form in content_forms(text) for word in in_form.get(form, ())}:
-            for place in said[word] if len(said[word]) <= _MOST_SAYING else ():
-                likeness[place] += log(1 + len(users) / len(said[word]))
+            for place in places_by_word[word] if len(places_by_word[word]) <= _MOST_SAYING else ():
+                likeness[place] += log(1 + len(users) / len(places_by_word[word]))
         nearest = max(likeness, key=lambda place: (likeness[place], place if place < at else -place), default=None)
         if nearest is not None and (messages[nearest][2] or shared(own, text)):
-            found.append(at)
-    return found
+            repeated.append(at)
+    return repeated

@@ -55,7 +55,7 @@ class Read:
 
 @dataclass(slots=True)
 class Plan:
-    gone: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
+    removed_memories: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
     dropped: list[Chosen] = field(default_factory=list[Chosen])
     quoting: list[LineageMemory] = field(default_factory=list[LineageMemory])
     sessions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        return not (self.gone or self.dropped or self.sessions)
+        return not (self.removed_memories or self.dropped or self.sessions)
 
 
 def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = ()) -> list[Cited]:
@@ -83,10 +83,12 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 class Planner:
     def __init__(self, read: Read) -> None:
         self._read = read
-        held = [
+        copied_entries = [
             (copy, entry) for copy in read.sessions for entry in (*copy.entries, *(one for each in copy.journals for one in each.entries))
         ]
-        self._texts = [entry.stored.message.content for copy, entry in held if (copy.ref, entry.stored.message.id) in read.messages]
+        self._texts = [
+            entry.stored.message.content for copy, entry in copied_entries if (copy.ref, entry.stored.message.id) in read.messages
+        ]
         self._facts = [content(chosen.memory.versions[-1].record.text) for chosen in read.facts]
         self.plan = Plan()
 
@@ -112,10 +114,10 @@ class Planner:
         if chosen.versions:
             self.plan.dropped.append(chosen)
         else:
-            self.plan.gone[chosen.memory.mid] = chosen.memory
+            self.plan.removed_memories[chosen.memory.mid] = chosen.memory
 
     def _take_turn(self, memory: LineageMemory) -> None:
-        self.plan.gone[memory.mid] = memory
+        self.plan.removed_memories[memory.mid] = memory
         record = memory.versions[-1].record
         self._texts.append(record.text)
         if memory.now is None:
@@ -128,7 +130,7 @@ class Planner:
     def _look_at(self, memory: LineageMemory) -> None:
         """Take a fact that rests on nothing else and repeats it; else clean its quotes."""
         cited = evidence_messages(memory)
-        if memory.mid in self.plan.gone or self._read.messages.keys().isdisjoint(cited):
+        if memory.mid in self.plan.removed_memories or self._read.messages.keys().isdisjoint(cited):
             return
         text = memory.versions[-1].record.text
         if self._read.messages.keys() >= set(cited) and shared(self._read.values, text):
@@ -140,8 +142,8 @@ class Planner:
         """Return a piece of evidence without a quote of a message that goes."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
-        gone = any((ref, message) in self._read.messages for message in piece.message_ids)
-        return piece.model_copy(update={"quote": None}) if gone or (piece.quote and self.states(piece.quote)) else piece
+        cites_removed = any((ref, message) in self._read.messages for message in piece.message_ids)
+        return piece.model_copy(update={"quote": None}) if cites_removed or (piece.quote and self.states(piece.quote)) else piece
 
     def states(self, text: str) -> bool:
         """True if a text states the subject, or all that a fact says that goes."""
@@ -151,16 +153,16 @@ class Planner:
         )
 
     def _take_from_session(self, copy: SessionCopy, count: Callable[[str], int]) -> None:
-        gone = {message: why for (ref, message), why in self._read.messages.items() if ref == copy.ref}
+        removed_messages = {message: why for (ref, message), why in self._read.messages.items() if ref == copy.ref}
         entries: dict[str, str] = {}
         fewer = 0
         for entry in copy.entries:
             message = entry.stored.message
-            if message.id in gone:
+            if message.id in removed_messages:
                 # A tool call keeps its place without its text.
                 entries[entry.number] = entry.emptied() if message.own_fields else ""
                 fewer -= entry.stored.tokens
-                why, name = gone[message.id], copy.ref.session_id
+                why, name = removed_messages[message.id], copy.ref.session_id
                 self.plan.matches.append(ForgetMatch(kind="session_message", id=message.id, text=message.content, why=why, session_id=name))
                 self.plan.counts["session_messages"] += 1
         change: dict[str, Any] = {
@@ -172,14 +174,14 @@ class Planner:
             "fewer_tokens": fewer,
         }
         # Every journal of a session that loses something is fenced: a worker may be reading it.
-        change["journals"] = [_journal(journal, gone) for journal in copy.journals]
-        change |= self._own(copy) | self._summary(copy, gone, count)
+        change["journals"] = [_journal(journal, removed_messages) for journal in copy.journals]
+        change |= self._own(copy) | self._summary(copy, removed_messages, count)
         if entries or any(journal["entries"] for journal in change["journals"]) or change["own"] or {"memories", "summary"} & change.keys():
             self.plan.sessions.append(change)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return what goes of the memories that a session holds, and of those that wait."""
-        ids = {version.record.id for memory in self.plan.gone.values() for version in memory.versions}
+        ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._read.subject, self._read.owner
 
         def goes(record: Mapping[str, Any]) -> bool:
@@ -197,10 +199,10 @@ class Planner:
         own = {"own": [name for name, record in copy.own.items() if goes(record)]}
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
-    def _summary(self, copy: SessionCopy, gone: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
+    def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
         """Return a summary without what tells of it: if it does, or was made of a message that goes."""
-        shown = {entry.stored.message.id for entry in copy.entries}
-        if copy.context is None or not (set(gone) - shown or any(self.states(part) for part in sentences(copy.context))):
+        message_ids = {entry.stored.message.id for entry in copy.entries}
+        if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return {}
         left = without_statements(copy.context, () if self._read.subject is None else self._read.subject.terms, self._texts)
         name, why = copy.ref.session_id, "it was made of what goes"
@@ -212,27 +214,27 @@ class Planner:
         self.plan.groups.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))
 
 
-def _journal(journal: JournalCopy, gone: Collection[str]) -> dict[str, Any]:
-    entries = [each for each in journal.entries if each.stored.message.id in gone]
-    asked = {each.number: True for each in entries if asked_to_forget(each.stored.message) is not None}
-    return {"name": journal.name, "epoch": journal.epoch, "entries": {each.number: each.emptied() for each in entries}, "asked": asked}
+def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[str, Any]:
+    entries = [each for each in journal.entries if each.stored.message.id in removed_messages]
+    requests = {each.number: True for each in entries if asked_to_forget(each.stored.message) is not None}
+    return {"name": journal.name, "epoch": journal.epoch, "entries": {each.number: each.emptied() for each in entries}, "asked": requests}
 
 
-def without_statements(summary: str, terms: Sequence[str], gone: Sequence[str]) -> str:
-    """Return an extractive summary without statements that have all `terms` or come mostly from `gone` texts.
+def without_statements(summary: str, terms: Sequence[str], removed_texts: Sequence[str]) -> str:
+    """Return an extractive summary without statements that have all `terms` or come mostly from `removed_texts` texts.
 
     "" if nothing is left, and for a summary written by a model.
     """
-    said = statements_of_summary(summary, split_sentences, datetime.now(UTC))
-    if not all(each.speaker for each in said):
+    statements = statements_of_summary(summary, split_sentences, datetime.now(UTC))
+    if not all(each.speaker for each in statements):
         return ""
 
     def tells(text: str) -> bool:
-        return coverage(terms, text) == 1.0 or any(coverage(content(text), part) >= _FROM_IT for part in gone)
+        return coverage(terms, text) == 1.0 or any(coverage(content(text), part) >= _FROM_IT for part in removed_texts)
 
-    left = [replace(each, at=each.at.replace(hour=0, minute=0, second=0, microsecond=0)) for each in said]
+    left = [replace(each, at=each.at.replace(hour=0, minute=0, second=0, microsecond=0)) for each in statements]
     lines = [layout([each for each in left if each.speaker != HEAD and not tells(each.text)])]
-    taken = frozenset().union(*map(forms, terms), *map(content_forms, gone))
-    named = [word for each in said if each.speaker == HEAD for word in each.text.split()]
-    words = " ".join(word for word in named if all(taken.isdisjoint(forms(term)) for term in content(word)))
+    removed_forms = frozenset().union(*map(forms, terms), *map(content_forms, removed_texts))
+    named = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
+    words = " ".join(word for word in named if all(removed_forms.isdisjoint(forms(term)) for term in content(word)))
     return "\n".join(line for line in [*lines, f"{HEAD}: {words}" if words else ""] if line)

@@ -51,10 +51,10 @@ class ForgetRequests:
             return
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
-        said = [[where.session_id, where.namespace, where.user_id, name] for where, name in messages]
+        message_rows = [[where.session_id, where.namespace, where.user_id, name] for where, name in messages]
         of_memories = {cited for memory in memories for cited in memory.record.extracted_from or ()}
         ids = [*(memory.record.id for memory in memories), *(name for _, name in messages if name not in of_memories)]
-        proposal = {FORGET: {"ids": ids, "memories": list(map(_as_proposed, memories)), "messages": said}, "old": []}
+        proposal = {FORGET: {"ids": ids, "memories": list(map(_as_proposed, memories)), "messages": message_rows}, "old": []}
         mids = [memory.mid for memory in memories]
         steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
         await steps.run_steps(self._scripts)

@@ -67,7 +67,7 @@ class Whose:
 
 
 @dataclass(slots=True)
-class Meant:
+class Targets:
     """What a request means: facts and messages that go, the sentences that state it, and what it could mean (`possible`)."""
 
     whose: Whose
@@ -85,7 +85,7 @@ class Meant:
     ambiguous: bool = False
 
     @property
-    def found(self) -> bool:
+    def has_matches(self) -> bool:
         return bool(self.facts or self.turns or self.messages)
 
     def add_turn(self, memory: LineageMemory, why: str) -> None:
@@ -93,7 +93,7 @@ class Meant:
         self.messages |= dict.fromkeys(evidence_messages(memory), why)
 
 
-Mean = Callable[[], Awaitable[Meant]]
+Mean = Callable[[], Awaitable[Targets]]
 
 
 class ForgetService:
@@ -127,7 +127,7 @@ class ForgetService:
         writing(scope)
         whose = _whose(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
 
-        async def mean() -> Meant:
+        async def mean() -> Targets:
             return await (self._by_text(scope, request, whose) if request.ids is None else self._by_ids(scope, request.ids, whose))
 
         return await self._carry_out(scope, mean, dry_run=request.dry_run)
@@ -138,31 +138,31 @@ class ForgetService:
         """Forget memories by id and messages of sessions; nothing unless `only_if` is true of the memories. Raises as `forget`."""
         writing(scope)
 
-        async def mean() -> Meant:
-            meant = await self._by_ids(scope, ids, _whose(scope))
-            memories = [*(chosen.memory for chosen in meant.facts), *meant.turns.values()]
+        async def mean() -> Targets:
+            targets = await self._by_ids(scope, ids, _whose(scope))
+            memories = [*(chosen.memory for chosen in targets.facts), *targets.turns.values()]
             if not only_if([memory.now for memory in memories if memory.now is not None]):
-                return Meant(meant.whose)
-            meant.messages |= dict.fromkeys(messages, "named by its id")
-            return meant
+                return Targets(targets.whose)
+            targets.messages |= dict.fromkeys(messages, "named by its id")
+            return targets
 
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
         """Forget what a user asked for in a session, with the request itself; None if nothing surely is meant."""
-        answer = await self._carry_out(scope, lambda: self._said(scope, ref, message_id, subject))
+        answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
 
     async def propose_said(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that would go for a request in a session: what surely is meant, else what most likely is."""
-        meant = await self._said(scope, ref, message_id, subject, guess=True)
-        if not meant.found or meant.ambiguous:
+        targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
+        if not targets.has_matches or targets.ambiguous:
             return [], []
-        planner = await self._planner(scope, meant)
+        planner = await self._planner(scope, targets)
         plan = await asyncio.to_thread(planner.make, self._counter.count)
-        return [memory.now for memory in plan.gone.values() if memory.now is not None], list(meant.messages)
+        return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
         """Restore what was forgotten, unless something newer replaced it. Raises NotFound after the undo time."""
@@ -176,18 +176,18 @@ class ForgetService:
 
     async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
         for _ in range(_ATTEMPTS):
-            meant = await mean()
-            planner = await self._planner(scope, meant)
+            targets = await mean()
+            planner = await self._planner(scope, targets)
             plan = await asyncio.to_thread(planner.make, self._counter.count)
-            ambiguous = meant.ambiguous or (plan.empty and bool(meant.possible))
-            matches = [*plan.matches, *meant.possible]
-            if meant.ambiguous:
+            ambiguous = targets.ambiguous or (plan.empty and bool(targets.possible))
+            matches = [*plan.matches, *targets.possible]
+            if targets.ambiguous:
                 matches = [match.model_copy(update={"clear": False}) for match in matches]
             if dry_run or ambiguous or plan.empty:
                 return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
-            name, owner = str(ULID()), (meant.whose.namespace, meant.whose.user_id)
+            name, owner = str(ULID()), (targets.whose.namespace, targets.whose.user_id)
             await self._purge(scope, plan)
-            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, meant, planner))
+            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
                 continue  # Somebody changed something of it meanwhile: it is looked at anew.
             await self._settle(scope, plan)
@@ -201,32 +201,34 @@ class ForgetService:
 
     async def _settle(self, scope: Scope, plan: Plan) -> None:
         await self._purge(scope, plan)
-        await self._followers.follow(list(dict.fromkeys([*plan.gone, *(chosen.memory.mid for chosen in plan.dropped)])))
+        await self._followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
 
-    async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Meant:
+    async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Targets:
         assert request.text is not None
         assert whose.user_id is not None
         subject = requested(request.text)
         sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
-            said = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
-            last = await asyncio.to_thread(_last_statement, said)
+            own_sessions = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
+            last = await asyncio.to_thread(_last_statement, own_sessions)
             if last is None:
                 raise BadInput("it does not say what is meant: name it, or send the session_id in which it was said last", field="text")
             subject = last
         return await self._mean(scope, whose, subject, sessions)
 
-    async def _said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject, *, guess: bool = False) -> Meant:
+    async def _targets_of_request(
+        self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject, *, guess: bool = False
+    ) -> Targets:
         whose = Whose(ref.namespace, ref.user_id)
         sessions = [] if ref.user_id is None else await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
-        said: Subject | None = subject
+        stated_subject: Subject | None = subject
         if subject.deictic:
-            said = await asyncio.to_thread(_last_statement, [copy for copy in sessions if copy.ref == ref], message_id)
-        if said is None or ref.user_id is None:
-            return Meant(whose)
-        meant = await self._mean(scope, whose, said, sessions, request=(ref, message_id), guess=guess)
-        meant.possible.clear()
-        return meant
+            stated_subject = await asyncio.to_thread(_last_statement, [copy for copy in sessions if copy.ref == ref], message_id)
+        if stated_subject is None or ref.user_id is None:
+            return Targets(whose)
+        targets = await self._mean(scope, whose, stated_subject, sessions, request=(ref, message_id), guess=guess)
+        targets.possible.clear()
+        return targets
 
     async def _mean(
         self,
@@ -237,30 +239,30 @@ class ForgetService:
         *,
         request: Cited | None = None,
         guess: bool = False,
-    ) -> Meant:
+    ) -> Targets:
         """Return what a subject means: all that states it, or with `guess` the most likely, with its repetitions."""
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
-        meant = Meant(whose, subject, sessions=sessions, requests=[] if request is None else [request])
+        targets = Targets(whose, subject, sessions=sessions, requests=[] if request is None else [request])
         memories = [memory for memory in memories if request is None or request not in evidence_messages(memory)]
-        await asyncio.to_thread(_take_stated, meant, memories)
-        if not meant.found:
-            await self._take_likely(scope, meant, memories, near, guess=guess)
-        if meant.found and not meant.ambiguous:
-            meant.messages |= dict.fromkeys(meant.requests, "it asks to forget this")
-            more, _ = await self._finder.find(scope, whose.selection, " ".join(meant.stated))
-            await asyncio.to_thread(_take_repeated, meant, more)
-        return meant
+        await asyncio.to_thread(_take_stated, targets, memories)
+        if not targets.has_matches:
+            await self._take_likely(scope, targets, memories, near, guess=guess)
+        if targets.has_matches and not targets.ambiguous:
+            targets.messages |= dict.fromkeys(targets.requests, "it asks to forget this")
+            more, _ = await self._finder.find(scope, whose.selection, " ".join(targets.stated))
+            await asyncio.to_thread(_take_repeated, targets, more)
+        return targets
 
     async def _take_likely(
-        self, scope: Scope, meant: Meant, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
+        self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
         """Take (`guess`) the most likely memory or message, or list the likely ones: by their words, and their nearness in meaning."""
-        assert meant.subject is not None
-        candidates = await asyncio.to_thread(_candidates, meant, memories)
-        parts = await asyncio.to_thread(guesses, meant.subject, [match.text for _, match in candidates])
+        assert targets.subject is not None
+        candidates = await asyncio.to_thread(_candidates, targets, memories)
+        parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
         of_memory = [0.0 if isinstance(what, tuple) else near.get(what.mid, 0.0) for what, _ in candidates]
         parts = sorted(parts, key=lambda part: -(part[0] + of_memory[part[1]]))[:_MOST_COMPARED]
-        cosines = await self._finder.cosines(scope, meant.subject.text, [part for _, _, part in parts])
+        cosines = await self._finder.cosines(scope, targets.subject.text, [part for _, _, part in parts])
         likeness = [(share + cosine, share, at, part) for (share, at, part), cosine in zip(parts, cosines, strict=True)]
         likely = [one for one in likeness if one[0] > 0]
         best = max((each[0] for each in likely), default=0.0)
@@ -271,17 +273,17 @@ class ForgetService:
             listed.setdefault(at, why)
             if not guess:
                 continue
-            meant.stated.append(part)
+            targets.stated.append(part)
             if isinstance(what, tuple):
-                meant.messages[what] = why
+                targets.messages[what] = why
             elif is_turn(what.versions[-1].record):
-                meant.add_turn(what, why)
+                targets.add_turn(what, why)
             else:
-                meant.facts.append(Chosen(what, why))
+                targets.facts.append(Chosen(what, why))
         if not guess:
-            meant.possible += [candidates[at][1].model_copy(update={"why": why}) for at, why in listed.items()]
+            targets.possible += [candidates[at][1].model_copy(update={"why": why}) for at, why in listed.items()]
 
-    async def _by_ids(self, scope: Scope, named: Sequence[str], whose: Whose) -> Meant:
+    async def _by_ids(self, scope: Scope, named: Sequence[str], whose: Whose) -> Targets:
         ids = list(dict.fromkeys(named))
         memories = await self._resolve(scope, [self._lineage.mid(scope, memory_id) for memory_id in ids])
         memories = [memory for memory in memories if _is_of(whose, memory.versions[-1].record)]
@@ -289,57 +291,61 @@ class ForgetService:
         if whose.user_id is None and len(users) > 1:
             raise BadInput("these memories belong to several users: say which one is meant", field="user_id")
         whose.user_id = whose.user_id or next(iter(users), None)
-        meant = Meant(whose)
+        targets = Targets(whose)
         if whose.user_id is not None:
-            meant.sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
+            targets.sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         for memory in memories:
             if is_turn(memory.versions[-1].record):
-                meant.add_turn(memory, "named by its id")
+                targets.add_turn(memory, "named by its id")
             else:
-                meant.facts.append(Chosen(memory, "named by its id"))
+                targets.facts.append(Chosen(memory, "named by its id"))
         of_memories = {version.record.id for memory in memories for version in memory.versions}
-        held = [(copy.ref, entry.stored.message.id) for copy in meant.sessions for entry in copy.entries]
-        meant.messages |= dict.fromkeys(
-            [(ref, message) for ref, message in held if message in ids and message not in of_memories], "named by its id"
+        session_messages = [(copy.ref, entry.stored.message.id) for copy in targets.sessions for entry in copy.entries]
+        targets.messages |= dict.fromkeys(
+            [(ref, message) for ref, message in session_messages if message in ids and message not in of_memories], "named by its id"
         )
-        return meant
+        return targets
 
     async def _resolve(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
         memories = await self._lineage.read(scope, mids)
-        known = {memory.mid for memory in memories if memory.now is not None}
-        names = await self._lineage.targets([mid for mid in mids if mid not in known])
+        current_mids = {memory.mid for memory in memories if memory.now is not None}
+        names = await self._lineage.targets([mid for mid in mids if mid not in current_mids])
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
-    async def _planner(self, scope: Scope, meant: Meant) -> Planner:
+    async def _planner(self, scope: Scope, targets: Targets) -> Planner:
         """Read all that holds something of what is meant: messages that its facts rest on, and facts that rest on its messages."""
-        for chosen in meant.facts:
-            kept = evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
-            cited = [one for one in evidence_messages(chosen.memory, chosen.versions) if one not in kept]
-            meant.messages = dict.fromkeys(cited, "a fact that goes rests on it") | meant.messages
-        meant.messages = {one: why for one, why in meant.messages.items() if scope.reaches(one[0].namespace, one[0].user_id)}
-        mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in meant.messages]
-        facts = {chosen.memory.mid for chosen in meant.facts}
-        turns = await self._lineage.read(scope, [mid for mid in mids if mid not in meant.turns and mid not in facts])
-        meant.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
+        for chosen in targets.facts:
+            current_citations = (
+                evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
+            )
+            cited = [one for one in evidence_messages(chosen.memory, chosen.versions) if one not in current_citations]
+            targets.messages = dict.fromkeys(cited, "a fact that goes rests on it") | targets.messages
+        targets.messages = {one: why for one, why in targets.messages.items() if scope.reaches(one[0].namespace, one[0].user_id)}
+        mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in targets.messages]
+        facts = {chosen.memory.mid for chosen in targets.facts}
+        turns = await self._lineage.read(scope, [mid for mid in mids if mid not in targets.turns and mid not in facts])
+        targets.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
         others: list[LineageMemory] = []
-        if meant.messages:
+        if targets.messages:
             # Citing facts can only be found by reading them.
-            pages = [page async for page in self._lineage.pages(scope, facts_of(meant.whose.namespace, meant.whose.user_id))]
+            pages = [page async for page in self._lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
             others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
-        known = {copy.ref for copy in meant.sessions}
-        missing = [self._sessions.sid(scope, ref) for ref in {ref for ref, _ in meant.messages} if ref not in known]
-        sessions = [*meant.sessions, *await self._reader.read(scope, missing)]
-        turned = list(meant.turns.values())
-        return Planner(Read(meant.subject, meant.whose.user_id, meant.values, meant.facts, meant.messages, turned, others, sessions))
+        loaded_refs = {copy.ref for copy in targets.sessions}
+        missing = [self._sessions.sid(scope, ref) for ref in {ref for ref, _ in targets.messages} if ref not in loaded_refs]
+        sessions = [*targets.sessions, *await self._reader.read(scope, missing)]
+        turned = list(targets.turns.values())
+        return Planner(
+            Read(targets.subject, targets.whose.user_id, targets.values, targets.facts, targets.messages, turned, others, sessions)
+        )
 
-    async def _proposals(self, scope: Scope, meant: Meant, planner: Planner) -> list[str]:
+    async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
         """Return proposed changes whose text states what goes."""
-        if meant.whose.user_id is None:
+        if targets.whose.user_id is None:
             return []
-        wanted = {"st": "proposed", "u": meant.whose.user_id}
-        if meant.whose.namespace is not None:
-            wanted["ns"] = meant.whose.namespace
-        _, names = await self._changes.find_changes(scope, wanted, 0, _MOST_PROPOSALS)
+        conditions = {"st": "proposed", "u": targets.whose.user_id}
+        if targets.whose.namespace is not None:
+            conditions["ns"] = targets.whose.namespace
+        _, names = await self._changes.find_changes(scope, conditions, 0, _MOST_PROPOSALS)
         proposals = [
             (change.id, change.proposal) for change in await self._changes.load_changes(scope, names) if change and change.proposal
         ]
@@ -347,9 +353,9 @@ class ForgetService:
         return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
 
 
-def _take_stated(meant: Meant, memories: Sequence[LineageMemory]) -> None:
+def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     """Take facts, of their versions those that state the subject, and messages that do."""
-    subject, owner = meant.subject, meant.whose.user_id
+    subject, owner = targets.subject, targets.whose.user_id
     assert subject is not None
 
     def stating(text: str, slot: str | None = None) -> list[str]:
@@ -359,68 +365,70 @@ def _take_stated(meant: Meant, memories: Sequence[LineageMemory]) -> None:
             else []
         )
 
-    for copy in meant.sessions:
+    for copy in targets.sessions:
         for message in (entry.stored.message for entry in copy.entries):
-            if not (found := stating(message.content)) or (copy.ref, message.id) in meant.requests:
+            if not (stating_parts := stating(message.content)) or (copy.ref, message.id) in targets.requests:
                 continue
             if message.role == "user" and asked_to_forget(message) is not None:
-                meant.requests.append((copy.ref, message.id))
+                targets.requests.append((copy.ref, message.id))
                 continue
-            meant.messages[copy.ref, message.id] = "it says this"
-            meant.stated += found
+            targets.messages[copy.ref, message.id] = "it says this"
+            targets.stated += stating_parts
     for memory in memories:
-        found = [(version, stating(version.record.text, version.record.slot)) for version in memory.versions]
-        if not any(parts for _, parts in found):
+        stating_parts = [(version, stating(version.record.text, version.record.slot)) for version in memory.versions]
+        if not any(parts for _, parts in stating_parts):
             continue
-        meant.stated += [part for _, parts in found for part in parts]
+        targets.stated += [part for _, parts in stating_parts for part in parts]
         if is_turn(memory.versions[-1].record):
-            meant.add_turn(memory, "it says this")
+            targets.add_turn(memory, "it says this")
             continue
-        former = [version for version, parts in found if parts and version is not memory.now]
-        whole = bool(found[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
-        meant.facts.append(Chosen(memory, "it says this" if whole else "a former version of it says this", () if whole else former))
-    meant.ambiguous = subject.is_name and name_different_things(subject, meant.stated)
+        former = [version for version, parts in stating_parts if parts and version is not memory.now]
+        whole = bool(stating_parts[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
+        targets.facts.append(Chosen(memory, "it says this" if whole else "a former version of it says this", () if whole else former))
+    targets.ambiguous = subject.is_name and name_different_things(subject, targets.stated)
 
 
-def _candidates(meant: Meant, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
+def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
     """Return what could be meant: facts, and what the user said."""
     candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
-    known: set[Cited] = set()
+    covered: set[Cited] = set()
     for memory in memories:
         record = memory.versions[-1].record
         if memory.now is not None and (not is_turn(record) or said_by_person(record)):
             kind = "message" if is_turn(record) else "fact"
             match = ForgetMatch(kind=kind, id=record.id, text=record.text, why="", clear=False, session_id=record.session_id)
             candidates.append((memory, match))
-            known |= set(evidence_messages(memory)) if is_turn(record) else set()
-    for copy in meant.sessions:
+            covered |= set(evidence_messages(memory)) if is_turn(record) else set()
+    for copy in targets.sessions:
         for message in (entry.stored.message for entry in copy.entries):
             one, name = (copy.ref, message.id), copy.ref.session_id
-            if message.role == "user" and one not in known and one not in meant.requests and asked_to_forget(message) is None:
+            if message.role == "user" and one not in covered and one not in targets.requests and asked_to_forget(message) is None:
                 match = ForgetMatch(kind="session_message", id=message.id, text=message.content, why="", clear=False, session_id=name)
                 candidates.append((one, match))
     return candidates
 
 
-def _take_repeated(meant: Meant, memories: Sequence[LineageMemory]) -> None:
+def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     """Take what the assistant repeated of it in the same sessions, here or in long-term memory."""
-    said: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in meant.messages}
-    turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | meant.turns
+    lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
+    turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
         for one in evidence_messages(memory):
-            said.get(one[0], {})[one] = (source_of(record), record.text)
-    for copy in meant.sessions:
-        if copy.ref in said:
+            lines_by_session.get(one[0], {})[one] = (source_of(record), record.text)
+    for copy in targets.sessions:
+        if copy.ref in lines_by_session:
             messages = [entry.stored.message for entry in copy.entries]
-            said[copy.ref] |= {(copy.ref, message.id): (message.role, message.content) for message in messages}
-    for each in said.values():
-        lines = [(one, *line) for one, line in each.items() if one not in meant.requests]
-        meant.messages |= {
-            lines[at][0]: "it repeats this" for at in repetitions([(role, text, one in meant.messages) for one, role, text in lines])
+            lines_by_session[copy.ref] |= {(copy.ref, message.id): (message.role, message.content) for message in messages}
+    for each in lines_by_session.values():
+        lines = [(one, *line) for one, line in each.items() if one not in targets.requests]
+        targets.messages |= {
+            lines[at][0]: "it repeats this" for at in repetitions([(role, text, one in targets.messages) for one, role, text in lines])
         }
-    texts = [text for each in said.values() for one, (role, text) in each.items() if role == "user" and one not in meant.requests]
-    others = [part for text in texts for part in sentences(text) if part not in meant.stated]
-    meant.values = values_of(meant.stated, others)
+    texts = [
+        text for each in lines_by_session.values() for one, (role, text) in each.items() if role == "user" and one not in targets.requests
+    ]
+    others = [part for text in texts for part in sentences(text) if part not in targets.stated]
+    targets.values = values_of(targets.stated, others)
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:

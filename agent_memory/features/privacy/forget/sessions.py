@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from agent_memory.features.sessions.codec import StoredMessage, decode_entry
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys
 
@@ -108,7 +108,7 @@ class SessionReader:
                 pipe.lrange(keys.messages, 0, -1)
                 pipe.hmget(keys.journal, ["tn", "sid", "ns", "us", "ep"])
                 pipe.hgetall(keys.journal_own)
-                pipe.smembers(keys.aside)
+                pipe.smembers(keys.set_aside)
 
         rows = await read(self._client, build) if sids else []
         copies: list[SessionCopy] = []
@@ -150,4 +150,4 @@ class SessionReader:
 
 
 async def _decoded(entries: Sequence[bytes]) -> list[Entry]:
-    return await aside(lambda: [Entry(raw, decode_entry(raw)) for raw in entries], sum(map(len, entries)))
+    return await run_in_thread(lambda: [Entry(raw, decode_entry(raw)) for raw in entries], sum(map(len, entries)))

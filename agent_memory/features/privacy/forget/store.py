@@ -59,7 +59,7 @@ class ForgetStore:
         """
         positions = await self._positions(scope, plan)
         body = {
-            "gone": self._gone(scope, plan, positions),
+            "gone": self._removals(scope, plan, positions),
             "dropped": [
                 {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
                 for each in plan.dropped
@@ -93,14 +93,14 @@ class ForgetStore:
         return until if reply[0] == b"ok" else False
 
     async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
-        memories = list(plan.gone.values())
+        memories = list(plan.removed_memories.values())
         pieces = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories])
         return {
             memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
             for memory, evidence in zip(memories, pieces, strict=True)
         }
 
-    def _gone(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[dict[str, str]]:
+    def _removals(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[dict[str, str]]:
         return [
             {
                 "mid": memory.mid,
@@ -108,7 +108,7 @@ class ForgetStore:
                 "order": order_of(self._keys, scope.tenant, memory.versions[-1].record) or "",
                 "positions": positions[memory.mid],
             }
-            for memory in plan.gone.values()
+            for memory in plan.removed_memories.values()
         ]
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
@@ -128,12 +128,16 @@ class ForgetStore:
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
         """Return index terms of messages around removed ones, without their words; a worker adds those of the others."""
-        touched = list(plan.gone.values())
-        said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
-        said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
+        touched = list(plan.removed_memories.values())
+        order_positions = [
+            (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
+        ]
+        order_positions += [
+            (order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())
+        ]
 
-        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, mid) for order, mid in said])
-        spans = [(order, rank) for (order, _), rank in zip(said, ranks, strict=True) if rank is not None]
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, mid) for order, mid in order_positions])
+        spans = [(order, rank) for (order, _), rank in zip(order_positions, ranks, strict=True) if rank is not None]
 
         def around(pipe: Pipe) -> None:
             for order, rank in spans:
@@ -146,9 +150,9 @@ class ForgetStore:
         names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
         mids = sorted(names - {memory.mid for memory in touched})
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), ["j", "k"]) for mid in mids]) if mids else []
-        found = [(mid, raw, terms) for mid, (raw, terms) in zip(mids, rows, strict=True) if raw is not None and terms is not None]
+        neighbor_rows = [(mid, raw, terms) for mid, (raw, terms) in zip(mids, rows, strict=True) if raw is not None and terms is not None]
         return await asyncio.to_thread(
-            lambda: [[f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())] for mid, raw, terms in found]
+            lambda: [[f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())] for mid, raw, terms in neighbor_rows]
         )
 
     async def load(self, scope: Scope, name: str) -> Receipt | None:
@@ -199,8 +203,12 @@ class ForgetStore:
         """Delete undo copies that hold something of the session."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
-        said = f'"session_id":{compact(session.session_id)}'
-        holder = {"fields": {"s": tag(session.session_id)} | space, "words": [said], "names": [self._keys.sid(scope.tenant, session)]}
+        session_words = f'"session_id":{compact(session.session_id)}'
+        holder = {
+            "fields": {"s": tag(session.session_id)} | space,
+            "words": [session_words],
+            "names": [self._keys.sid(scope.tenant, session)],
+        }
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
@@ -226,7 +234,7 @@ class ForgetStore:
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
         """Delete a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
-        gone = [
+        removed_counts = [
             await self._drop_receipt(
                 receipt=self._keys.forgetting(name),
                 receipts=receipts,
@@ -237,7 +245,7 @@ class ForgetStore:
             )
             for name in names
         ]
-        return +Counter(forgettings=sum(gone))
+        return +Counter(forgettings=sum(removed_counts))
 
 
 def _cleaned(

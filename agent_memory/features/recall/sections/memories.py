@@ -29,7 +29,7 @@ from agent_memory.foundation.core.clock import as_in_zone, zone_of
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.dates.named_times import mentions, moments
@@ -108,23 +108,23 @@ class MemoriesSection:
         cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
         page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         characters = sum([len(memory.text) for memory in (*page, *further)])
-        said = [memory for memory in further if memory.is_message]
+        statements = [memory for memory in further if memory.is_message]
 
         def choose() -> Sequence[ShownMemory]:
             chosen = without_far_phrases(query, ranking, holding_literals(query, page), _PHRASE_FACTOR * self._settings.min_similarity)
-            return of_the_time(query, beside_the_time(query, ranking, chosen, english_only=self._latin_only), said)
+            return of_the_time(query, beside_the_time(query, ranking, chosen, english_only=self._latin_only), statements)
 
-        chosen = await self._with_later_mentions(ask.scope, query, await aside(choose, characters), newest)
+        chosen = await self._with_later_mentions(ask.scope, query, await run_in_thread(choose, characters), newest)
 
         def add_further() -> Sequence[ShownMemory]:
             few = query.words.memories < _FEW_MEMORIES and query.span is None
-            whole = with_corrections(with_what_names_the_same(chosen, said) if few else chosen, said)
+            whole = with_corrections(with_what_names_the_same(chosen, statements) if few else chosen, statements)
             return [*whole, *resting_on(whole, [memory for memory in further if not memory.is_message])]
 
-        shown = await aside(add_further, characters) if further else chosen
+        memories = await run_in_thread(add_further, characters) if further else chosen
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
-        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *shown], cut, self._counter, most, count_reading)
+        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *memories], cut, self._counter, most, count_reading)
 
     async def _with_later_mentions(
         self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
@@ -134,9 +134,9 @@ class MemoriesSection:
         things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
         if not things:
             return page
-        wanted = [(thing.referent.wording, thing.since) for thing in things]
-        said = await self._pages.read_said_since(scope, query, wanted)
-        others = [[memory for memory in memories if memory.mid not in newest] for memories in said]
+        mention_queries = [(thing.referent.wording, thing.since) for thing in things]
+        later_statements = await self._pages.read_said_since(scope, query, mention_queries)
+        others = [[memory for memory in memories if memory.mid not in newest] for memories in later_statements]
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
@@ -151,10 +151,10 @@ class MemoriesSection:
         In the prompt of a session without a user stands nobody's memory: only what has no user, either.
         """
         body, session = ask.body, ask.session
-        wanted = body.long_term_search
-        if wanted is None or wanted is False:
+        search_option = body.long_term_search
+        if search_option is None or search_option is False:
             return None
-        request = SearchRequest(timezone=body.timezone) if wanted is True else wanted
+        request = SearchRequest(timezone=body.timezone) if search_option is True else search_option
         # What is in quarantine is shown to no model, whoever asks.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
         if "limit" not in request.model_fields_set:
@@ -175,8 +175,8 @@ class MemoriesSection:
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
     """Those of some facts that were made of messages on a page: a fact stands for its message, also where only the message, with the turns
     around it, is near what is asked."""
-    said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
-    return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
+    cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
+    return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
@@ -194,7 +194,7 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
     near = ranking.similarities.get
-    kept = [
+    near_enough = [
         memory
         for memory in page
         if memory.mid in ranking.sharing_words
@@ -202,7 +202,7 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
         or not memory.is_message
         or len(content_of(memory.text)) > _SHORT_PHRASE
     ]
-    return kept if kept or not filters_content(query.request) else page
+    return near_enough if near_enough or not filters_content(query.request) else page
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
@@ -222,8 +222,8 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
     about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
     if not about:
         return page
-    kept = {memory.mid for memory in about}
-    return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
+    about_ids = {memory.mid for memory in about}
+    return [memory for memory in page if memory.mid in about_ids or _happens_in(query, memory)]
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
@@ -251,9 +251,9 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     # An event is stored with a time, or as a day.
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
-    said = (memory.last_said_at or memory.created_at).astimezone(zone).date()
+    said_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
     # What is not certain filters nothing.
-    possible = (moments(each, zone) for mention in mentions(memory.text, said) for each in mention.possible)
+    possible = (moments(each, zone) for mention in mentions(memory.text, said_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 
 

@@ -87,10 +87,10 @@ class FittedMemories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         """Return the list without what the session's messages say, and count its reading."""
         content, request = self.content, self.content.query.request
-        listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
+        listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories
         why = None
         if request.explain:
@@ -98,7 +98,7 @@ class FittedMemories:
             repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.listed.memories if card.id not in ids]
             why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
             why.memory_tokens = self.budget
-            why.messages_left_out = None if shown is None else shown.left_out
+            why.messages_left_out = None if messages is None else messages.omitted_count
         if content.count_reading is not None:
             content.count_reading(content.query, cards)
         style, notices = self._style(), [*content.query.notices, *content.ranking.notices, *listed.notices()]
@@ -110,9 +110,9 @@ class FittedMemories:
         return LineStyle.of_search(self.content.query.request, self.content.zone, ids=self.content.ids)
 
 
-def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
+def _rests_on(memory: ShownMemory, messages: SessionMessages) -> bool:
     """True if a memory comes only from messages the prompt shows."""
-    ref, cited = shown.ref, memory.values["extracted_from"]
+    ref, cited = messages.ref, memory.values["extracted_from"]
     if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False
-    return set(shown.ids).issuperset(cited)
+    return set(messages.ids).issuperset(cited)

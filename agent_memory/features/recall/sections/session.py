@@ -88,7 +88,7 @@ class SummaryContent:
     def count_tokens(self) -> int:
         return self.counter.count(self.text) + PER_MESSAGE if self.text else 0
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         if not self.text:
             return SectionText()
         text = SUMMARY_HEAD + escape_frames(self.text)
@@ -120,7 +120,7 @@ class FittedWindow:
     messages: Sequence[PromptTurn]
 
     @property
-    def shown(self) -> SessionMessages | None:
+    def shown_messages(self) -> SessionMessages | None:
         turns = self.turns
         if turns is None:
             return None
@@ -129,7 +129,7 @@ class FittedWindow:
     def count_tokens(self) -> int:
         return sum(turn.tokens + PER_MESSAGE for turn in self.messages)
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         return SectionText([turn_message(turn) for turn in self.messages])
 
 

@@ -120,8 +120,8 @@ class OldStore:
                 replies = await pipe.execute(raise_on_error=False)
         items: list[OldItem] = []
         for name, form, left, reply in zip(names, abouts[::2], abouts[1::2], replies, strict=True):
-            shown = name.removeprefix(self._prefixes.of(kind)).decode("utf-8", "replace")
-            items.append(_item(kind, name, shown, form, int(left), reply))
+            display_name = name.removeprefix(self._prefixes.of(kind)).decode("utf-8", "replace")
+            items.append(_item(kind, name, display_name, form, int(left), reply))
         return items
 
 
@@ -163,15 +163,15 @@ def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: A
 
 
 @asynccontextmanager
-async def open_old(url: str, shown: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
-    """Open the old Redis for reading; `shown` is its URL without credentials. Raises StartupError."""
+async def open_old(url: str, display_url: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
+    """Open the old Redis for reading; `display_url` is its URL without credentials. Raises StartupError."""
     client = connect(url, pool_size=4, command_timeout=command_timeout)
     try:
         try:
             await client.ping()
         except (RedisError, OSError) as error:
-            raise StartupError(f"cannot reach the old Redis at {shown}: {str(error)[:200]}") from error
-        names = f"{shown}\n{prefixes.memories.rstrip(':')}\n{prefixes.sessions.rstrip(':')}"
+            raise StartupError(f"cannot reach the old Redis at {display_url}: {str(error)[:200]}") from error
+        names = f"{display_url}\n{prefixes.memories.rstrip(':')}\n{prefixes.sessions.rstrip(':')}"
         yield OldStore(client, prefixes, ours=ours, source=blake2b(names.encode(), digest_size=8).hexdigest())
     finally:
         await client.aclose()

@@ -150,7 +150,7 @@ class MigrationService:
                 continue
             if kind is not progress.kind:
                 progress.kind, progress.cursor = kind, 0
-            total, seen = await self._old.count(kind), 0
+            total, processed = await self._old.count(kind), 0
             if on_progress:
                 on_progress(kind, 0, total)
             while True:
@@ -161,9 +161,9 @@ class MigrationService:
                     progress.done.append(kind)
                 if page.items and not options.dry_run:
                     await self._moves.save(self._old.source, progress.model_dump_json(), brought)
-                seen += len(page.items)
+                processed += len(page.items)
                 if on_progress:
-                    on_progress(kind, seen, max(total, seen))
+                    on_progress(kind, processed, max(total, processed))
                 if page.cursor == 0:
                     break
         report.tokens = await self._old.count(OldKind.TOKEN)
@@ -341,7 +341,7 @@ class MigrationService:
     ) -> SessionWrite:
         settings, body = self._settings, old.body
         longterm = settings.longterm
-        wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
+        promotes = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
         own = enumerate(body.memories if longterm.enabled else ())
         waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
         # Without ttl_seconds its last PUT removed any expiry.
@@ -354,7 +354,7 @@ class MigrationService:
                 NewMessage(
                     message,
                     self._counter.count_chat(message),
-                    wanted and message.discrete_memory_extracted == "f" and message.persisted_at is None,
+                    promotes and message.discrete_memory_extracted == "f" and message.persisted_at is None,
                 )
                 for message in body.messages
             ],
@@ -369,7 +369,7 @@ class MigrationService:
             created_at=body.created_at,
             last_accessed=body.last_accessed,
             default_window=settings.models.default_context_window,
-            extract_after_ms=int(debounce * 1000) if self._extracts and wanted else -1,
+            extract_after_ms=int(debounce * 1000) if self._extracts and promotes else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent" if before is None else str(before.version),
             moved=MovedSession(body.created_at, body.updated_at, left),

@@ -73,9 +73,9 @@ class MigrationPreview:
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
         """Raise IdTaken for a session's memories whose id belongs to another owner."""
         placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
-        taken = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
+        taken_ids = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for position, record in placed:
-            if record.id in taken:
+            if record.id in taken_ids:
                 raise IdTaken([record.id], field=f"memories.{position}.id")
 
     async def _read_holders(self, scope: Scope, coming: Sequence[_PreviewedRecord]) -> None:

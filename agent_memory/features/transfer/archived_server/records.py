@@ -194,10 +194,10 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             continue
         fields = cast("dict[str, Any]", value)
         content = fields.get("content")
-        said = clean_text(
+        text = clean_text(
             content if isinstance(content, str) else None if content is None else to_json(content), notes, f"message {position}"
         )
-        if not said.strip():
+        if not text.strip():
             notes.append(f"message {position} has no text and was left out")
             continue
         moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
@@ -212,9 +212,9 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
         name = fields.get("id")
         built = {
             # A missing id is made of content and position, so that another run makes the same.
-            "id": name if isinstance(name, str) and name.strip() else made_id(str(position), said, moment),
+            "id": name if isinstance(name, str) and name.strip() else made_id(str(position), text, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
-            "content": said,
+            "content": text,
             "created_at": moment,
             "persisted_at": persisted,
             "discrete_memory_extracted": "t" if fields.get("discrete_memory_extracted") == "t" else "f",
@@ -222,7 +222,7 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
         try:
             messages.append(MemoryMessage.model_validate(built, context=ANSWER))
         except ValidationError as error:
-            built["id"] = made_id(str(position), said, moment)
+            built["id"] = made_id(str(position), text, moment)
             messages.append(MemoryMessage.model_validate(built, context=ANSWER))
             notes.append(f"message {position} got a new id: {first_problem(error)}")
     return messages

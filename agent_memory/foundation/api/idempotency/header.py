@@ -56,9 +56,9 @@ async def answered_once(
     return response
 
 
-def _replayed(kept: StoredAnswer) -> Response:
-    response = Response(kept.body, kept.status)
-    pairs = (line.split(b": ", 1) for line in kept.headers.split(b"\n") if line)
-    response.raw_headers = [(b"content-length", b"%d" % len(kept.body)), *((pair[0], pair[1]) for pair in pairs)]
+def _replayed(stored: StoredAnswer) -> Response:
+    response = Response(stored.body, stored.status)
+    pairs = (line.split(b": ", 1) for line in stored.headers.split(b"\n") if line)
+    response.raw_headers = [(b"content-length", b"%d" % len(stored.body)), *((pair[0], pair[1]) for pair in pairs)]
     response.raw_headers.append((b"idempotent-replayed", b"true"))
     return response

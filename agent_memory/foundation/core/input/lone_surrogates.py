@@ -52,9 +52,9 @@ def _first_field(value: Any) -> str:
             members = cast("dict[str, Any]", value).items()
         elif isinstance(value, list):
             members = enumerate(cast("list[Any]", value))
-        found = next(((name, child) for name, child in members if _LONE.search(json.dumps(child, ensure_ascii=False))), None)
-        if found is None:
+        first_member = next(((name, child) for name, child in members if _LONE.search(json.dumps(child, ensure_ascii=False))), None)
+        if first_member is None:
             break
-        path.append(str(found[0]))
-        value = found[1]
+        path.append(str(first_member[0]))
+        value = first_member[1]
     return _LONE.sub(REPLACEMENT, ".".join(path)) or "body"

@@ -31,13 +31,13 @@ class Unknown(NamedTuple):
     """An unknown field by its path, and the known field that it resembles."""
 
     path: Sequence[str | int]
-    meant: str | None = None
+    suggestion: str | None = None
 
     @property
     def why(self) -> str:
-        if self.meant is None:
+        if self.suggestion is None:
             return "is no field here (STRICT_FIELDS): remove it, or look for its right name"
-        return f"is no field here, it would be ignored: say {self.meant}"
+        return f"is no field here, it would be ignored: say {self.suggestion}"
 
 
 class UnknownFields(Exception):
@@ -82,13 +82,13 @@ class FieldCheck:
     @cached_property
     def scope_fields(self) -> Collection[str]:
         """The scope fields that a value may hold at any depth."""
-        found: set[str] = set()
+        field_names: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:
-            found.update(SCOPE_FIELDS & ((_fields_of(model) or {}).get("fields") or {}).keys())
+            field_names.update(SCOPE_FIELDS & ((_fields_of(model) or {}).get("fields") or {}).keys())
 
         _changed(self._schema, collect)
-        return found
+        return field_names
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """Return the value and its ignored fields. Raises ValidationError, and UnknownFields for refused fields."""
@@ -99,7 +99,7 @@ class FieldCheck:
             if not many and all(problem["type"] != "extra_forbidden" for problem in _errors(error)):
                 raise
             unknown = [Unknown((f"{error.error_count()} fields",))] if many else self._unknown(validate)
-        refused = [field for field in unknown if strict or field.meant is not None]
+        refused = [field for field in unknown if strict or field.suggestion is not None]
         try:
             value = validate(self._plain)
         except ValidationError as error:
@@ -218,8 +218,8 @@ def _distance(word: str, other: str) -> int:
     row = list(range(len(other) + 1))
     for row_number, letter in enumerate(word, start=1):
         before, row[0] = row[0], row_number
-        for at, wanted in enumerate(other, start=1):
-            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (letter != wanted))
+        for at, other_letter in enumerate(other, start=1):
+            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (letter != other_letter))
     return row[-1]
 
 
@@ -231,14 +231,14 @@ def narrows(field: Unknown) -> bool:
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
     """Return unknown fields that resemble a scope field; `places` returns where its name belongs, or None."""
-    found: list[Unknown] = []
+    misplaced_fields: list[Unknown] = []
     for field in fields:
         if narrows(field):
             name = str(field.path[-1])
-            meant = name if name in SCOPE_FIELDS else nearest(name, SCOPE_FIELDS)
-            if meant is not None and (place := places(meant)) is not None:
-                found.append(Unknown(field.path, place))
-    return found
+            scope_field = name if name in SCOPE_FIELDS else nearest(name, SCOPE_FIELDS)
+            if scope_field is not None and (place := places(scope_field)) is not None:
+                misplaced_fields.append(Unknown(field.path, place))
+    return misplaced_fields
 
 
 def narrowing_nothing(field: Unknown) -> Unknown:
@@ -246,7 +246,7 @@ def narrowing_nothing(field: Unknown) -> Unknown:
     return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
 
 
-def shown(fields: Iterable[Unknown]) -> str:
+def ignored_names(fields: Iterable[Unknown]) -> str:
     """Return the names of ignored fields as plain ASCII, each once and without list positions."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]

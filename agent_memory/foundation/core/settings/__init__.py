@@ -111,11 +111,11 @@ def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():
         first.setdefault(place, variable)
-    shown: dict[str, tuple[str, bool]] = {}
+    values: dict[str, tuple[str, bool]] = {}
     for (group, field), variable in first.items():
         value: object = getattr(getattr(settings, group), field)
         is_set = value != GROUPS[group].model_fields[field].default
         if is_set or defaults:
             text = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
-            shown[variable] = (text, is_set)
-    return shown
+            values[variable] = (text, is_set)
+    return values

@@ -34,9 +34,9 @@ class EncoderShape:
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
         """Read config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for unsupported encoders."""
-        for key, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
-            if config.get(key, wanted) != wanted:
-                raise ValueError(f"{key} is {config[key]!r}; only {wanted!r} is supported")
+        for key, supported in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
+            if config.get(key, supported) != supported:
+                raise ValueError(f"{key} is {config[key]!r}; only {supported!r} is supported")
         modes = [key.removeprefix("pooling_mode_") for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
         if modes not in ([], ["mean_tokens"], ["cls_token"]):
             raise ValueError(f"pooling {'+'.join(modes)} is not supported; only mean_tokens and cls_token are")
@@ -60,7 +60,7 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every external weight."""
     norm = {"weight": (shape.width,), "bias": (shape.width,)}
     words = {} if shape.given_words else {"embeddings.word_embeddings.weight": (shape.vocabulary, shape.width)}
-    wanted: dict[str, tuple[int, ...]] = {
+    shapes: dict[str, tuple[int, ...]] = {
         **words,
         "embeddings.position_embeddings.weight": (shape.positions, shape.width),
         "embeddings.token_type_embeddings.weight": (shape.token_types, shape.width),
@@ -76,11 +76,11 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
             ("intermediate.dense", shape.inner, shape.width),
             ("output.dense", shape.width, shape.inner),
         ):
-            wanted[f"{at}{name}.weight"] = (rows, columns)
-            wanted[f"{at}{name}.bias"] = (rows,)
+            shapes[f"{at}{name}.weight"] = (rows, columns)
+            shapes[f"{at}{name}.bias"] = (rows,)
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
-            wanted.update({f"{at}{name}.{part}": size for part, size in norm.items()})
-    return wanted
+            shapes.update({f"{at}{name}.{part}": size for part, size in norm.items()})
+    return shapes
 
 
 def is_rounded(name: str, precision: Precision) -> bool:
@@ -132,12 +132,12 @@ class _Builder:
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         hidden = self._embeddings()
         # Token 1, padding 0 -> 0 and a huge negative number, as [texts, 1, 1, tokens].
-        seen = self.node("Cast", "attention_mask", to=proto.FLOAT)
-        bias = self.node("Mul", self.node("Sub", self.real(1.0), seen), self.real(_MASKED))
+        mask = self.node("Cast", "attention_mask", to=proto.FLOAT)
+        bias = self.node("Mul", self.node("Sub", self.real(1.0), mask), self.real(_MASKED))
         bias = self.node("Unsqueeze", bias, self.ints(1, 2))
         for layer in range(self.shape.layers):
             hidden = self._layer(f"encoder.layer.{layer}.", hidden, bias)
-        self._pool(hidden, seen)
+        self._pool(hidden, mask)
         graph = helper.make_graph(
             self.nodes,
             "sentence_encoder",
@@ -197,13 +197,13 @@ class _Builder:
         inner = self.node("Gelu", self._dense(hidden, f"{at}intermediate.dense"))
         return self._norm(self.node("Add", self._dense(inner, f"{at}output.dense"), hidden), f"{at}output.LayerNorm")
 
-    def _pool(self, hidden: str, seen: str) -> None:
+    def _pool(self, hidden: str, mask: str) -> None:
         size = self.node("Concat", self.node("Shape", "attention_mask"), self.ints(self.shape.width), axis=0)
         hidden = self.node("Reshape", hidden, size)
         if self.shape.pooling == "cls":
             pooled = self.node("Gather", hidden, self._constant(self.onnx.TensorProto.INT64, [], [0]), axis=1)
         else:
-            weights = self.node("Unsqueeze", seen, self.ints(2))
+            weights = self.node("Unsqueeze", mask, self.ints(2))
             total = self.node("ReduceSum", self.node("Mul", hidden, weights), self.ints(1), keepdims=0)
             pooled = self.node("Div", total, self.node("Max", self.node("ReduceSum", weights, self.ints(1), keepdims=0), self.real(1e-9)))
         length = self.node("ReduceL2", pooled, self.ints(1), keepdims=1)

@@ -109,14 +109,14 @@ class UseEncoder:
         _normalize(projected, *self._project_norm, self._epsilon)
         count = len(embedded)
         outside = np.zeros((1, _BRANCH), dtype=np.float32)
-        found = [embedded]
+        features = [embedded]
         for place, branch in enumerate(self._branches):
             hidden = projected[:, place * _BRANCH : (place + 1) * _BRANCH]
             for weight, bias in (branch.first, branch.second):
-                seen = np.concatenate((hidden, outside))[windows[:, branch.window]].reshape(count, -1)
-                hidden = np.maximum(seen @ weight + bias, 0.0) + hidden
-            found.append(hidden)
-        return np.concatenate(found, axis=1)
+                window_values = np.concatenate((hidden, outside))[windows[:, branch.window]].reshape(count, -1)
+                hidden = np.maximum(window_values @ weight + bias, 0.0) + hidden
+            features.append(hidden)
+        return np.concatenate(features, axis=1)
 
     def _deep(self, mean: Floats) -> Vectors:
         d0, d1, p1, d2, p3, d3 = self._dense

@@ -65,8 +65,8 @@ def find_package(model: str) -> Path:
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)
-    for found in (spec.submodule_search_locations or []) if spec else []:
-        folder = Path(found) / package.folder
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        folder = Path(location) / package.folder
         if all((folder / name).is_file() for name in package.digests):
             for name, digest in package.digests.items():
                 _check_digest(folder / name, digest)
@@ -92,7 +92,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def read_weights(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
+def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
     """Return tensors as float32 views of the mapped file, which processes share. Raises StartupError."""
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
@@ -101,7 +101,7 @@ def read_weights(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str,
             raise ValueError("no header")
         header = cast("dict[str, dict[str, Any]]", json.loads(bytes(data[8 : 8 + size])))
         entries = {name.removeprefix("bert."): entry for name, entry in header.items()}
-        return {name: _tensor(data[8 + size :], name, entries.get(name), shape) for name, shape in wanted.items()}
+        return {name: _tensor(data[8 + size :], name, entries.get(name), shape) for name, shape in shapes.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise StartupError(f"{path} cannot be used: {error}") from error
 

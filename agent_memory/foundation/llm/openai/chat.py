@@ -19,7 +19,7 @@ from agent_memory.foundation.llm.model_context import ModelContext, fingerprint
 from agent_memory.foundation.llm.openai import served_context, structured
 from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, RequestRefused
 from agent_memory.foundation.llm.openai.streaming import Streaming, complete
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
@@ -201,7 +201,7 @@ class OpenAIChat:
             request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
             return [{"role": m.role, "content": _sendable(m.content)} for m in messages], self._tokens(messages), request
 
-        body["messages"], ours, request = await aside(read_prompt, sum(len(message.content) for message in messages))
+        body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
             raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
 

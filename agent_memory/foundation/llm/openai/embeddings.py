@@ -148,8 +148,8 @@ class OpenAIEmbedder:
         stated_limit = refused.overflow.limit if refused.overflow is not None else None
         if stated_limit is None and (match := _STATED_LIMIT.search(refused.detail)) is not None:
             stated_limit = int(match[1])
-        wanted = int(stated_limit * 0.85) if stated_limit else 0
-        limit = wanted if MIN_INPUT_TOKENS <= wanted < limit else limit // 2
+        safe_limit = int(stated_limit * 0.85) if stated_limit else 0
+        limit = safe_limit if MIN_INPUT_TOKENS <= safe_limit < limit else limit // 2
         if limit < MIN_INPUT_TOKENS:
             return False
         logger.info("%s takes shorter texts than thought: cutting at %d tokens", self._what, limit)

@@ -56,8 +56,8 @@ def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseMod
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
     """Return the messages of the one repair: the answer, its problem, and the schema."""
-    shown = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
-    return [*messages, *shown, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
+    answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
+    return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
 
 def _instruction(answer: type[BaseModel]) -> str:
@@ -149,8 +149,8 @@ def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
 
 
 def _summary(error: ValidationError) -> str:
-    shown = [
+    problems = [
         f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
         for item in error.errors(include_input=False, include_url=False, include_context=False)[:5]
     ]
-    return "; ".join(shown)
+    return "; ".join(problems)

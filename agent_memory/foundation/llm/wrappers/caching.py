@@ -37,7 +37,7 @@ class CachingEmbedder(EmbedderWrapper):
         self._entries = entries
         self._slots = in_flight
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
-        self._asked: dict[bytes, _PendingText] = {}
+        self._in_flight: dict[bytes, _PendingText] = {}
         self._waiting: list[_PendingText] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._small_batches = 0
@@ -69,7 +69,7 @@ class CachingEmbedder(EmbedderWrapper):
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts to embed, each once: neither cached nor in flight."""
-        return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._asked]
+        return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
         """Cancel calls in flight (ModelUnavailable) and close the inner embedder."""
@@ -77,7 +77,7 @@ class CachingEmbedder(EmbedderWrapper):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._fail(list(self._asked.values()), ModelUnavailable(f"{self.model} was closed"))
+        self._fail(list(self._in_flight.values()), ModelUnavailable(f"{self.model} was closed"))
         await self._inner.close()
 
     def _remembered(self, key: bytes) -> Vectors | None:
@@ -88,11 +88,11 @@ class CachingEmbedder(EmbedderWrapper):
 
     def _ask(self, missing: dict[bytes, str], timeout: float | None) -> dict[bytes, asyncio.Future[Vectors]]:
         loop = asyncio.get_running_loop()
-        new = [_PendingText(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._asked]
-        for asked in new:
-            asked.vector.add_done_callback(_retrieve)
-            self._asked[asked.key] = asked
-        futures = {key: self._asked[key].vector for key in missing}
+        new = [_PendingText(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._in_flight]
+        for pending in new:
+            pending.vector.add_done_callback(_retrieve)
+            self._in_flight[pending.key] = pending
+        futures = {key: self._in_flight[key].vector for key in missing}
         if len(new) > SMALL:
             self._start(new, small=False)
         elif new:
@@ -120,23 +120,23 @@ class CachingEmbedder(EmbedderWrapper):
 
     async def _run(self, batch: list[_PendingText]) -> None:
         """Wait as long as the most patient caller."""
-        timeouts = [asked.timeout for asked in batch]
+        timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:
-            rows = await self._inner.embed([asked.text for asked in batch], timeout=patience)
+            rows = await self._inner.embed([pending.text for pending in batch], timeout=patience)
         except asyncio.CancelledError:
             self._fail(batch, ModelUnavailable(f"{self.model} was closed"))
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the callers, who would wait for ever otherwise
             self._fail(batch, error)
             return
-        for asked, row in zip(batch, rows, strict=True):
-            self._remember(asked.key, row)
-            if not asked.vector.done():
-                asked.vector.set_result(row)
+        for pending, row in zip(batch, rows, strict=True):
+            self._remember(pending.key, row)
+            if not pending.vector.done():
+                pending.vector.set_result(row)
 
     def _remember(self, key: bytes, row: Vectors) -> None:
-        self._asked.pop(key, None)
+        self._in_flight.pop(key, None)
         if self._entries > 0:
             own_row = row.copy()  # a view would keep the whole batch in memory
             own_row.flags.writeable = False
@@ -145,10 +145,10 @@ class CachingEmbedder(EmbedderWrapper):
                 self._cache.popitem(last=False)
 
     def _fail(self, batch: list[_PendingText], error: Exception) -> None:
-        for asked in batch:
-            self._asked.pop(asked.key, None)
-            if not asked.vector.done():
-                asked.vector.set_exception(error)
+        for pending in batch:
+            self._in_flight.pop(pending.key, None)
+            if not pending.vector.done():
+                pending.vector.set_exception(error)
 
 
 def _own(error: AgentMemoryError) -> AgentMemoryError:

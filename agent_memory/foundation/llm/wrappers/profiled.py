@@ -68,9 +68,9 @@ class ProfiledEmbedder(EmbedderWrapper):
             raise ModelUnavailable(f"{self.model}: no answer within {timeout:g} s", reason="timeout") from error
 
     async def _estimate(self) -> Vectors:
-        kept = None if self._store is None else await self._store.load_mean()
-        if kept is not None and kept.shape == (self.dimensions,):
-            return kept
+        stored_mean = None if self._store is None else await self._store.load_mean()
+        if stored_mean is not None and stored_mean.shape == (self.dimensions,):
+            return stored_mean
         rows = await self._inner.embed([self._profile.prepared(text, "document") for text in probe_sentences()])
         mean = rows.mean(axis=0, dtype=np.float32)
         log.info("%s: unrelated texts have a cosine of %.2f on average, which is taken from all vectors", self.model, float(mean @ mean))

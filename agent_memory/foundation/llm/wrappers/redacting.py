@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.foundation.llm.base import Answer, ChatMessage, Vectors
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.wrappers.base import ChatWrapper, EmbedderWrapper
 from agent_memory.foundation.text.redaction import redact
 
@@ -25,10 +25,10 @@ class RedactingChat(ChatWrapper):
 
 class RedactingEmbedder(EmbedderWrapper):
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        clean = await aside(lambda: [redact(text) for text in texts], sum(map(len, texts)))
+        clean = await run_in_thread(lambda: [redact(text) for text in texts], sum(map(len, texts)))
         return await self._inner.embed(clean, timeout=timeout)
 
 
 async def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     characters = sum(len(message.content) for message in messages)
-    return await aside(lambda: [ChatMessage(message.role, redact(message.content)) for message in messages], characters)
+    return await run_in_thread(lambda: [ChatMessage(message.role, redact(message.content)) for message in messages], characters)

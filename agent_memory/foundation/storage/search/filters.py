@@ -93,8 +93,8 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
             raise BadInput(f"give at most {_MOST_VALUES} values", field=name)
         return None if value is None else [spell(each) for each in _values(value)]
 
-    filters: list[Filter] = [tagged(field, wanted) for operator in ("eq", "any", "in_") if (wanted := tags(operator)) is not None]
-    filters += [tagged(field, [wanted]) for wanted in tags("all") or ()]
+    filters: list[Filter] = [tagged(field, tag_values) for operator in ("eq", "any", "in_") if (tag_values := tags(operator)) is not None]
+    filters += [tagged(field, [tag_value]) for tag_value in tags("all") or ()]
     for operator in ("ne", "not_eq", "not_in", "none"):
         if (unwanted := tags(operator)) is not None:
             filters.append(negated(tagged(field, unwanted)))
@@ -273,8 +273,8 @@ def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, no
     true = all_of(began, negated(Num("z") <= at))
     if known_at is None:
         return true, all_of(true, negated(has_number("rt")))
-    known = all_of(true, _recorded(known_at))
-    return known, all_of(known, negated(Num("rt") <= known_at.timestamp()))
+    recorded = all_of(true, _recorded(known_at))
+    return recorded, all_of(recorded, negated(Num("rt") <= known_at.timestamp()))
 
 
 def _recorded(known_at: datetime) -> str:
@@ -337,8 +337,8 @@ def further_facts(clause: str) -> str:
 
 def statements(clause: str) -> str:
     """Narrow a clause to a user's statements without questions."""
-    asked = tagged("md", [present_tag(QUESTION)])
-    return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(asked))
+    questions = tagged("md", [present_tag(QUESTION)])
+    return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(questions))
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:

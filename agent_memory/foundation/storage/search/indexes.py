@@ -196,13 +196,13 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
             made = await _create(client, schema)
             await _complete(client, name)
             return made
-        aside = rebuilt_name(keys, name)
-        made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": aside}}))
+        rebuilt = rebuilt_name(keys, name)
+        made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": rebuilt}}))
         # Every process that finds it waits and names it: the one that began it may be gone.
         hold = made and any(field.type == "text" for field in schema.fields.values())
-        await (_complete_alone(client, aside) if hold else _complete(client, aside))
+        await (_complete_alone(client, rebuilt) if hold else _complete(client, rebuilt))
         try:
-            await client.eval(_ADD_ALIAS, 0, name, aside)
+            await client.eval(_ADD_ALIAS, 0, name, rebuilt)
         except ResponseError as error:
             if "already exists" not in str(error).lower():
                 raise

@@ -67,8 +67,8 @@ def equal_tag(key: str, value: str | float | bool) -> str:
         return _digest(key, "b", str(value))
     if isinstance(value, str):
         return _digest(key, "s", value)
-    found = _comparable(value)
-    return _digest(key, "n", str(value)) if found is None else _digest(key, "n", f"{_BITS}", f"{found[1]:x}")
+    comparable = _comparable(value)
+    return _digest(key, "n", str(value)) if comparable is None else _digest(key, "n", f"{_BITS}", f"{comparable[1]:x}")
 
 
 PINNED_TAG = _digest("pinned")
@@ -88,9 +88,11 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
         for one in cast("list[Any]", value)[:_MOST_ITEMS] if isinstance(value, list) else [value]:
             if isinstance(one, str | int | float):
                 tags[equal_tag(key, one)] = None
-                found = _comparable(one)
-                if found is not None:
-                    tags.update((_digest(key, found[0], f"{_BITS - s}", f"{found[1] >> s:x}"), None) for s in range(0, _BITS, _STEP))
+                comparable = _comparable(one)
+                if comparable is not None:
+                    tags.update(
+                        (_digest(key, comparable[0], f"{_BITS - s}", f"{comparable[1] >> s:x}"), None) for s in range(0, _BITS, _STEP)
+                    )
     return list(tags)
 
 
@@ -103,7 +105,7 @@ def range_tags(
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}
-    if len(kinds) != 1 or any(found is None and bound is not None for found, bound in zip(bounds, (low, high), strict=True)):
+    if len(kinds) != 1 or any(comparable is None and bound is not None for comparable, bound in zip(bounds, (low, high), strict=True)):
         return None
     kind = kinds.pop()
     start = 0 if bounds[0] is None else bounds[0][1] + int(above)

@@ -57,11 +57,11 @@ class Hits:
             return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
         # It has the same position in nearly all rows.
         at = first.index(field) if field in first else len(first)
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name, row in pairs:
             if isinstance(row, list) and field in row:
-                found[name] = float(row[at + 1] if row[at : at + 1] == [field] else row[row.index(field) + 1])
-        return found
+                values[name] = float(row[at + 1] if row[at : at + 1] == [field] else row[row.index(field) + 1])
+        return values
 
     def texts(self, field: bytes) -> list[bytes]:
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
@@ -105,13 +105,13 @@ def parse_hits(reply: Any) -> Hits:
     warnings = reply.get(b"warning") or []
     if warnings:
         raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
-    found: Sequence[Any] = reply[b"results"]
-    if found and b"sortkey" in found[0]:
-        names, values = _names([row[b"id"] for row in found]), _distances([row[b"sortkey"] for row in found])
+    results: Sequence[Any] = reply[b"results"]
+    if results and b"sortkey" in results[0]:
+        names, values = _names([row[b"id"] for row in results]), _distances([row[b"sortkey"] for row in results])
         return Hits(int(reply[b"total_results"]), names, values, distances=True)
-    rows: list[Row] = [row.get(b"extra_attributes") or _NO_FIELDS for row in found]
-    scores = None if not found or b"score" not in found[0] else [row[b"score"] for row in found]
-    names = _names([row[b"id"] for row in found])
+    rows: list[Row] = [row.get(b"extra_attributes") or _NO_FIELDS for row in results]
+    scores = None if not results or b"score" not in results[0] else [row[b"score"] for row in results]
+    names = _names([row[b"id"] for row in results])
     return Hits(int(reply[b"total_results"]), names, _values(len(names), rows, scores), rows, bool(rows) and _DISTANCE in rows[0])
 
 

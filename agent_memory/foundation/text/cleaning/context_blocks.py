@@ -20,13 +20,13 @@ class ContextBlocks:
         """Return the text without its blocks and nested ones. An unclosed tag stays as text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
-        kept: list[str] = []
+        outside_parts: list[str] = []
         end = 0
         for start, until in sorted(spans):
             if start >= end:
-                kept.append(text[end:start])
+                outside_parts.append(text[end:start])
             end = max(end, until)
-        return "".join([*kept, text[end:]]).strip()
+        return "".join([*outside_parts, text[end:]]).strip()
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

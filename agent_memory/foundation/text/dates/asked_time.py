@@ -36,15 +36,15 @@ def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if not sentences:
         return None
     question = sentences[-1].strip()
-    found = mentions(question, now.astimezone(zone).date())
+    mentioned = mentions(question, now.astimezone(zone).date())
     table = language_table(question)
-    if len(found) != 1 or found[0].time is None or table is None:
+    if len(mentioned) != 1 or mentioned[0].time is None or table is None:
         return None
-    mention, words = found[0], question[found[0].start : found[0].end]
+    mention, words = mentioned[0], question[mentioned[0].start : mentioned[0].end]
     is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])
     if not is_alone and not _asks_about(question, mention, table):
         return None
-    first, last = _ends(found[0].time)
+    first, last = _ends(mentioned[0].time)
     is_in_words = not mention.is_relative and mention.time is not None and mention.time.relation == "on"
     return Span(midnight(first, zone), midnight(last, zone), words, is_in_words)
 
@@ -70,8 +70,8 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
     if table.blankless:
         begin, end = max(map(before.rfind, _COMMAS)) + 1, min((at for at in map(after.find, _COMMAS) if at >= 0), default=len(after))
         clause = before[begin:] + after[:end]
-        said = clause if _WORD.search(clause) else question
-        return table.asks.search(said) is not None and not after.startswith(_OF_A_THING)
+        part = clause if _WORD.search(clause) else question
+        return table.asks.search(part) is not None and not after.startswith(_OF_A_THING)
     begins = not _WORD.search(before)
     head = (after if begins else before).lstrip(" ,¿¡\"'")
     if table.asks.match(head) is None:

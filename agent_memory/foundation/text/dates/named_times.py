@@ -71,7 +71,7 @@ class Mention(NamedTuple):
         return self.kind in _RELATIVE
 
 
-class _Found(NamedTuple):
+class _TimeMatch(NamedTuple):
     kind: str
     match: Match[str]
     table: Table
@@ -85,9 +85,9 @@ def named_times(text: str, today: date) -> list[NamedTime]:
 
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time of a text; None for several or an uncertain one."""
-    found = mentions(text, today)
-    times = sorted((each.time for each in found if each.time is not None), key=lambda each: UNITS.index(each.unit))
-    if not times or len(times) < len(found):
+    mentioned = mentions(text, today)
+    times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
+    if not times or len(times) < len(mentioned):
         return None
     finest = times[0]
     nested = all(each.first <= finest.first and finest.last <= each.last for each in times)
@@ -107,15 +107,15 @@ def mentions(text: str, today: date) -> Sequence[Mention]:
 def _mentions(text: str, today: date) -> Sequence[Mention]:
     if not _FIRST_YEAR <= today.year < _LAST_YEAR or not _may_name_one(text):
         return ()
-    found = _without_overlaps([*_numeric(text), *_worded(text)])
-    beside = {index: _weekday_beside(found, index) for index in range(len(found))}
+    matches = _without_overlaps([*_numeric(text), *_worded(text)])
+    beside = {index: _weekday_beside(matches, index) for index in range(len(matches))}
     adopted = {index for index, _ in beside.values() if index >= 0}
-    said: list[tuple[_Found, Mention]] = []
-    for index, each in enumerate(found):
+    mention_pairs: list[tuple[_TimeMatch, Mention]] = []
+    for index, each in enumerate(matches):
         if index not in adopted and each.kind != "none":
-            behind = found[index - 1].match.end() if index else 0
-            said.append((each, _mention(text, each, today, beside[index][1], behind)))
-    return tuple(_joined(text, said))
+            behind = matches[index - 1].match.end() if index else 0
+            mention_pairs.append((each, _mention(text, each, today, beside[index][1], behind)))
+    return tuple(_joined(text, mention_pairs))
 
 
 def _may_name_one(text: str) -> bool:
@@ -133,18 +133,18 @@ def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
     return words | plural, re.compile("[天年月周週期拜号號日晚]")
 
 
-def _numeric(text: str) -> Iterator[_Found]:
+def _numeric(text: str) -> Iterator[_TimeMatch]:
     english = tables()["en"]
     for pattern in NUMERIC:
-        yield from (_Found("date", match, english, 0) for match in pattern.finditer(text))
+        yield from (_TimeMatch("date", match, english, 0) for match in pattern.finditer(text))
 
 
-def _worded(text: str) -> Iterator[_Found]:
+def _worded(text: str) -> Iterator[_TimeMatch]:
     for table in _tables_of(text):
         for kind, pattern, days in table.patterns:
             for match in pattern.finditer(text):
                 if not _is_a_word(match, table, text):
-                    yield _Found(kind, match, table, days)
+                    yield _TimeMatch(kind, match, table, days)
 
 
 def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
@@ -161,47 +161,47 @@ def _tables_of(text: str) -> list[Table]:
     """Return the tables of likely languages; none if another language is as likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
-    said = frozenset(_WORD.findall(text.lower()[:2_000]))
-    counts = {code: len(said & table.words) for code, table in tables().items() if not table.blankless}
+    text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
+    counts = {code: len(text_words & table.words) for code, table in tables().items() if not table.blankless}
     most = max(counts.values())
-    if most < max(len(said & frequent_words(language)) for language in _OTHERS):
+    if most < max(len(text_words & frequent_words(language)) for language in _OTHERS):
         return []
     return [tables()[code] for code, count in counts.items() if count == most]
 
 
 def language_table(text: str) -> Table | None:
     """Return the table of the text's likely language, None without one."""
-    found = _tables_of(text)
-    return found[0] if found else None
+    likely_tables = _tables_of(text)
+    return likely_tables[0] if likely_tables else None
 
 
-def _without_overlaps(found: list[_Found]) -> list[_Found]:
+def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
     """Of overlapping matches keep the one with a year, else the longest."""
-    taken: list[_Found] = []
-    for each in sorted(found, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
-        if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in taken):
-            taken.append(each)
-            if len(taken) == _MOST_MENTIONS:
+    chosen: list[_TimeMatch] = []
+    for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
+        if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
+            chosen.append(each)
+            if len(chosen) == _MOST_MENTIONS:
                 break
-    return sorted(taken, key=lambda each: each.match.start())
+    return sorted(chosen, key=lambda each: each.match.start())
 
 
-def _weekday_beside(found: Sequence[_Found], index: int) -> tuple[int, int | None]:
+def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
     """Return the position and the day of a weekday beside a date; -1 and None without one."""
-    each = found[index]
+    each = matches[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
-            if 0 <= other < len(found) and found[other].kind == "weekday":
-                first, second = sorted((each.match, found[other].match), key=lambda match: match.start())
+            if 0 <= other < len(matches) and matches[other].kind == "weekday":
+                first, second = sorted((each.match, matches[other].match), key=lambda match: match.start())
                 if second.start() - first.end() <= _BESIDE:
-                    table, said = found[other].table, found[other].match["weekday"]
-                    return other, next(day for day, pattern in enumerate(table.weekdays) if pattern.match(said))
+                    table, weekday_name = matches[other].table, matches[other].match["weekday"]
+                    return other, next(day for day, pattern in enumerate(table.weekdays) if pattern.match(weekday_name))
     return -1, None
 
 
-def _mention(text: str, found: _Found, today: date, weekday: int | None, behind: int) -> Mention:
+def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None, behind: int) -> Mention:
     """Nothing before `behind` belongs to the match."""
-    kind, match, table = found.kind, found.match, found.table
+    kind, match, table = time_match.kind, time_match.match, time_match.table
     start, end = match.span()
     if kind == "each":
         return Mention(table.code, kind, "day", start, end, None)
@@ -210,26 +210,26 @@ def _mention(text: str, found: _Found, today: date, weekday: int | None, behind:
     first, last = _clause(text, start, end)
     first, last = max(first, start - _CLAUSE_CHARS), min(last, end + _CLAUSE_CHARS)
     clause = " ".join(f"{text[first:start]} · {text[end:last]}".split())
-    if kind == "date" and not _has_year(found):
+    if kind == "date" and not _has_year(time_match):
         begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
         if table.yearly.search(text, begin, stop) is not None:
             return Mention(table.code, kind, "day", start, end, None)
     try:
-        meant = readings(kind, match, table, today, found.days, _tense(clause, table), weekday)
+        possible = readings(kind, match, table, today, time_match.days, _tense(clause, table), weekday)
     except (ValueError, OverflowError):
-        meant = ()  # beyond the calendar
-    unit: Unit = meant[0].unit if meant else "day"
+        possible = ()  # beyond the calendar
+    unit: Unit = possible[0].unit if possible else "day"
     is_open = any(name in table.before and table.before[name].search(before) for name in ("part", "or"))
     is_open = is_open or table.followed.match(text, end) is not None
-    if len(meant) != 1 or is_open:
-        return Mention(table.code, kind, unit, start, end, None, meant)
+    if len(possible) != 1 or is_open:
+        return Mention(table.code, kind, unit, start, end, None, possible)
     related: list[Relation] = [name for name in _RELATIONS if name in table.before and table.before[name].search(before)]
     relation: Relation = related[0] if related else "on"
-    return Mention(table.code, kind, unit, start, end, NamedTime(*meant[0], start, end, relation), meant)
+    return Mention(table.code, kind, unit, start, end, NamedTime(*possible[0], start, end, relation), possible)
 
 
-def _has_year(found: _Found) -> bool:
-    return any(said is not None and name in _NAMES_YEAR for name, said in found.match.groupdict().items())
+def _has_year(time_match: _TimeMatch) -> bool:
+    return any(group_text is not None and name in _NAMES_YEAR for name, group_text in time_match.match.groupdict().items())
 
 
 def _clause(text: str, start: int, end: int) -> tuple[int, int]:
@@ -260,17 +260,17 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
     return begin, stop if behind is None else behind.start()
 
 
-def _joined(text: str, said: Sequence[tuple[_Found, Mention]]) -> Iterator[Mention]:
+def _joined(text: str, mention_pairs: Sequence[tuple[_TimeMatch, Mention]]) -> Iterator[Mention]:
     """Join the two ends of an interval: "from 3 March to 5 March 2024"."""
     index = 0
-    while index < len(said):
-        joint = _interval(text, said[index], said[index + 1]) if index + 1 < len(said) else None
-        yield said[index][1] if joint is None else joint
+    while index < len(mention_pairs):
+        joint = _interval(text, mention_pairs[index], mention_pairs[index + 1]) if index + 1 < len(mention_pairs) else None
+        yield mention_pairs[index][1] if joint is None else joint
         index += 1 if joint is None else 2
 
 
-def _interval(text: str, begin: tuple[_Found, Mention], end: tuple[_Found, Mention]) -> Mention | None:
-    (found, one), (_, other), table = begin, end, begin[0].table
+def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatch, Mention]) -> Mention | None:
+    (time_match, one), (_, other), table = begin, end, begin[0].table
     between = text[one.end : other.start]
     before = max(0, one.start - _BEFORE_CHARS)
     opened = table.between.search(text[before : one.start])
@@ -280,12 +280,12 @@ def _interval(text: str, begin: tuple[_Found, Mention], end: tuple[_Found, Menti
         return None
     first, last = one.time, other.time
     # An end without a year takes the other's year.
-    if last is not None and not _has_year(found):
-        meant = readings(found.kind, found.match, table, last.first, 0, "past", None)
-        first = replace(last, first=meant[0].first, unit=meant[0].unit) if len(meant) == 1 else None
+    if last is not None and not _has_year(time_match):
+        possible = readings(time_match.kind, time_match.match, table, last.first, 0, "past", None)
+        first = replace(last, first=possible[0].first, unit=possible[0].unit) if len(possible) == 1 else None
     elif first is not None and last is None and not _has_year(end[0]):
-        meant = readings(end[0].kind, end[0].match, table, first.first, 0, "future", None)
-        last = replace(first, last=meant[0].last, unit=meant[0].unit, end=other.end) if len(meant) == 1 else None
+        possible = readings(end[0].kind, end[0].match, table, first.first, 0, "future", None)
+        last = replace(first, last=possible[0].last, unit=possible[0].unit, end=other.end) if len(possible) == 1 else None
     if first is None or last is None or first.first > last.last:
         return Mention(table.code, other.kind, other.unit, start, other.end, None)
     unit = first.unit if UNITS.index(first.unit) > UNITS.index(last.unit) else last.unit

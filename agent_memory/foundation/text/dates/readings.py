@@ -70,8 +70,8 @@ def _of_year(year: int) -> Reading:
     return Reading(date(year, 1, 1), date(year, 12, 31), "year")
 
 
-def _index(patterns: Sequence[Pattern[str]], said: str) -> int:
-    return next(index for index, pattern in enumerate(patterns) if pattern.match(said))
+def _index(patterns: Sequence[Pattern[str]], name: str) -> int:
+    return next(index for index, pattern in enumerate(patterns) if pattern.match(name))
 
 
 def _unit(groups: dict[str, str], table: Table) -> Unit:
@@ -98,25 +98,25 @@ def _dates(groups: dict[str, str], table: Table, today: date, tense: Tense, week
     first, last = (table.count(groups[name]) if name in groups else None for name in ("first", "day"))
     year = _year(groups, today)
     years = [today.year - 1, today.year, today.year + 1] if year is None else [year]
-    found: list[Reading] = []
+    candidates: list[Reading] = []
     for each in years:
         try:
             reading = Reading(date(each, month, first or last or 0), date(each, month, last or 0), "day")
         except ValueError:
             continue
         if reading.first <= reading.last and (weekday is None or weekday == reading.first.weekday()):
-            found.append(reading)
-    return found if year is not None or weekday is not None else _likely(found, today, tense)
+            candidates.append(reading)
+    return candidates if year is not None or weekday is not None else _likely(candidates, today, tense)
 
 
 def _slashed(a: int, b: int, year: int) -> list[Reading]:
-    found: dict[date, None] = {}
+    days: dict[date, None] = {}
     for day, month in ((a, b), (b, a)):
         try:
-            found[date(year, month, day)] = None
+            days[date(year, month, day)] = None
         except ValueError:
             continue
-    return [_day(day) for day in found]
+    return [_day(day) for day in days]
 
 
 def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> list[Reading]:
@@ -124,23 +124,23 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
     if "year" in groups or any(name in groups for name in ("ylast", "ythis", "ynext")):
         year = _year(groups, today)
         return [] if year is None else [_of_month(year, month)]
-    found = [_of_month(today.year + step, month) for step in (-1, 0, 1)]
+    candidates = [_of_month(today.year + step, month) for step in (-1, 0, 1)]
     if "this" in groups:
-        return [found[1]]
+        return [candidates[1]]
     if "last" in groups or "next" in groups:
         # "Last May" in November: this year's or last year's.
         if "last" in groups:
-            return [found[0]] if month >= today.month else [found[0], found[1]]
-        return [found[2]] if month <= today.month else [found[1], found[2]]
-    return found if month == today.month or tense not in ("past", "future") else _likely(found, today, tense)
+            return [candidates[0]] if month >= today.month else [candidates[0], candidates[1]]
+        return [candidates[2]] if month <= today.month else [candidates[1], candidates[2]]
+    return candidates if month == today.month or tense not in ("past", "future") else _likely(candidates, today, tense)
 
 
-def _likely(found: list[Reading], today: date, tense: Tense) -> list[Reading]:
+def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
     """Choose the year of a day by tense and nearness."""
-    behind = max((each for each in found if each.first < today), default=None)
-    ahead = min((each for each in found if each.last >= today), default=None)
+    behind = max((each for each in candidates if each.first < today), default=None)
+    ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
-        return [ahead or found[0]] if found else []
+        return [ahead or candidates[0]] if candidates else []
     back, on = today - behind.first, ahead.first - today
     if tense in ("past", "future"):
         chosen, distance = (behind, back) if tense == "past" else (ahead, on)
@@ -172,7 +172,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
     """A weekday with a day of the month: "Friday the 20th" of the last, this or next month."""
-    found: list[Reading] = []
+    candidates: list[Reading] = []
     for step in (-1, 0, 1):
         index = today.year * 12 + today.month - 1 + step
         try:
@@ -180,8 +180,8 @@ def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
         except ValueError:
             continue
         if when.weekday() == weekday:
-            found.append(_day(when))
-    return found
+            candidates.append(_day(when))
+    return candidates
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:

@@ -26,7 +26,7 @@ def names_relative_time(text: str) -> bool:
     return bool(_relative(text))
 
 
-def same_meaning(text: str, said: datetime) -> tuple[datetime, datetime] | None:
+def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
     """Return the interval (UTC) in which a text keeps its meaning: the day for "yesterday", the month for "this
     month".
 
@@ -35,13 +35,13 @@ def same_meaning(text: str, said: datetime) -> tuple[datetime, datetime] | None:
     named = _relative(text)
     if not named:
         return None
-    day = min(said.astimezone(UTC).date(), _LAST_DAY)
+    day = min(stated_at.astimezone(UTC).date(), _LAST_DAY)
     units: list[Unit] = [mention.unit if mention.kind == "calendar" else "day" for mention in named]
     finest = min(units, key=UNITS.index)
     if finest == "week" and len(set(units)) > 1:
         finest = "day"  # a week may lie in two months
-    meant = calendar_unit(finest, 0, day)
-    return midnight(meant.first, UTC), midnight(meant.last + timedelta(days=1), UTC)
+    period = calendar_unit(finest, 0, day)
+    return midnight(period.first, UTC), midnight(period.last + timedelta(days=1), UTC)
 
 
 def _relative(text: str) -> Sequence[Mention]:

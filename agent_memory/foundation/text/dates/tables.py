@@ -64,19 +64,19 @@ class Table:
     tail: int
     """Words that may follow the time of a question: German verbs come last."""
 
-    def count(self, said: str) -> int:
+    def count(self, word: str) -> int:
         """Return the number of a word or digits, 0 for none."""
-        known = self.numbers.get(said.lower())
-        return known if known is not None else number(said)
+        value = self.numbers.get(word.lower())
+        return value if value is not None else number(word)
 
 
-def number(said: str) -> int:
+def number(numeral: str) -> int:
     """Return a number up to 99, or a year, in digits or Chinese numerals; 0 for none."""
-    if said.isdecimal():
-        return int(said)
-    if len(said) == 4 and all(digit in _CHINESE for digit in said):
-        return int("".join(str(_CHINESE[digit]) for digit in said))
-    tens, ten, units = said.replace("廿", "二十").rpartition("十")
+    if numeral.isdecimal():
+        return int(numeral)
+    if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):
+        return int("".join(str(_CHINESE[digit]) for digit in numeral))
+    tens, ten, units = numeral.replace("廿", "二十").rpartition("十")
     if any(part not in _CHINESE for part in (tens, units) if part):
         return 0
     return (_CHINESE.get(tens, 1) * 10 if ten else 0) + _CHINESE.get(units, 0)

@@ -42,17 +42,17 @@ class _Lexicon:
     squeezed: frozenset[str]
     longest: int
 
-    def covers(self, said: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
+    def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
         """True if the words are a sequence of filler phrases, at least one by itself; `shapes`: noise in any language."""
         # For each position: None if no phrase ends there, else whether one is filler by itself.
         reached: list[bool | None] = [False]
-        for end in range(1, len(said) + 1):
+        for end in range(1, len(words) + 1):
             best: bool | None = None
             for start in range(max(0, end - self.longest), end):
                 before = reached[start]
                 if before is None:
                     continue
-                alone = self._kind(said, shapes, start, end, numbers=numbers)
+                alone = self._kind(words, shapes, start, end, numbers=numbers)
                 if alone is not None:
                     best = bool(best) or before or alone
             reached.append(best)
@@ -60,12 +60,12 @@ class _Lexicon:
                 return False
         return reached[-1] is True
 
-    def _kind(self, said: Sequence[str], shapes: Sequence[bool], start: int, end: int, *, numbers: bool) -> bool | None:
+    def _kind(self, words: Sequence[str], shapes: Sequence[bool], start: int, end: int, *, numbers: bool) -> bool | None:
         if end - start > 1:
-            return self.filler.get(tuple(said[start:end]))
+            return self.filler.get(tuple(words[start:end]))
         if shapes[start]:
             return True
-        word = said[start]
+        word = words[start]
         kind = self.filler.get((word,))
         if kind is not None:
             return kind
@@ -85,23 +85,24 @@ def is_filler(text: str) -> bool:
     """True for filler words, noise, punctuation or emoji only; answers ("No.") and numbers are content."""
     if len(text) > _MOST_CHARS:
         return False
-    said = _words(text)
-    if not said:
+    words = _words(text)
+    if not words:
         return True
-    if len(said) <= _LONGEST_WHOLE and (whole := _whole().get(tuple(said))) is not None:
+    if len(words) <= _LONGEST_WHOLE and (whole := _whole().get(tuple(words))) is not None:
         return whole
-    known = _vocabulary()
-    shapes = [_is_shape(word) for word in said]
+    vocabulary = _vocabulary()
+    shapes = [_is_shape(word) for word in words]
     if not all(
-        shape or word in known or _RUN.search(word) is not None or word[-1].isdigit() for word, shape in zip(said, shapes, strict=True)
+        shape or word in vocabulary or _RUN.search(word) is not None or word[-1].isdigit()
+        for word, shape in zip(words, shapes, strict=True)
     ):
         return False
-    if all(shapes) and (len(said) == 1 or any(len(word) > 1 for word in said)):
+    if all(shapes) and (len(words) == 1 or any(len(word) > 1 for word in words)):
         return True
     lexicons, tests = _lexicons(), _tests()
-    numbers = any(word.rstrip(_DIGITS) in tests for word in said)
-    said = [word.rstrip(_DIGITS) or word if numbers else word for word in said]
-    return any(lexicon.covers(said, shapes, numbers) for lexicon in lexicons)
+    numbers = any(word.rstrip(_DIGITS) in tests for word in words)
+    words = [word.rstrip(_DIGITS) or word if numbers else word for word in words]
+    return any(lexicon.covers(words, shapes, numbers) for lexicon in lexicons)
 
 
 def has_content(query: str) -> bool:
@@ -109,24 +110,24 @@ def has_content(query: str) -> bool:
     if len(query) > _MOST_QUERY_CHARS:
         return True
     if query.isascii():
-        known = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
-        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - known) >= _ENOUGH:
+        vocabulary = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
+        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - vocabulary) >= _ENOUGH:
             return True
-    said = _words(query)
-    if (len(said) == 1 and said[0] in _answers()) or _whole().get(tuple(said)) is False:
+    words = _words(query)
+    if (len(words) == 1 and words[0] in _answers()) or _whole().get(tuple(words)) is False:
         # Answers such as "yes" and "me too" ask for nothing.
         return False
-    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
+    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in words) and not is_filler(query)
 
 
 def literal_words(query: str) -> list[str]:
     """Return words of a query without content that can still be searched literally: "C++", "R", an emoji."""
-    known = _vocabulary() | _answers() | STOP_WORDS
+    vocabulary = _vocabulary() | _answers() | STOP_WORDS
     literals: list[str] = []
     for chunk in query.split():
         word = _spelled(chunk).strip(EDGES)
         # A single capital letter is a name: the language R.
-        is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in known
+        is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in vocabulary
         if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
             literals.append(word)
     return literals
@@ -152,8 +153,8 @@ def _is_sounded(word: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    kept = [chunk for chunk in text.split() if chunk.lower() not in _emoticons()]
-    return [token.word for token in tokens(" ".join(kept))]
+    chunks = [chunk for chunk in text.split() if chunk.lower() not in _emoticons()]
+    return [token.word for token in tokens(" ".join(chunks))]
 
 
 @lru_cache(maxsize=4096)
@@ -211,9 +212,9 @@ def _along(row: str, word: str, start: int) -> int:
 
 @lru_cache(maxsize=1)
 def _lexicons() -> Sequence[_Lexicon]:
-    known = languages()
-    international = dict.fromkeys(frozenset(known["en"].phrases("filler")).difference(known["en"].phrases("only beside")), True)
-    return [_lexicon(language, {} if code == "en" else international) for code, language in known.items()]
+    by_code = languages()
+    international = dict.fromkeys(frozenset(by_code["en"].phrases("filler")).difference(by_code["en"].phrases("only beside")), True)
+    return [_lexicon(language, {} if code == "en" else international) for code, language in by_code.items()]
 
 
 def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexicon:
@@ -221,33 +222,35 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
     filler |= dict.fromkeys(language.phrases("test"), True)
     # Words with another meaning in this language are filler only beside others.
     filler |= dict.fromkeys(language.phrases("only beside"), False)
-    squeezed = frozenset(_RUN.sub(r"\1", said[0]) for said, alone in filler.items() if alone and len(said) == 1 and len(said[0]) > 1)
+    squeezed = frozenset(
+        _RUN.sub(r"\1", phrase[0]) for phrase, alone in filler.items() if alone and len(phrase) == 1 and len(phrase[0]) > 1
+    )
     return _Lexicon(filler, squeezed, max(map(len, filler)))
 
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
     """Most texts have a word outside of it."""
-    return frozenset(word for lexicon in _lexicons() for said in lexicon.filler for word in said)
+    return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 
 @lru_cache(maxsize=1)
 def _beside() -> frozenset[str]:
-    return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+    return frozenset(phrase[0] for language in languages().values() for phrase in language.phrases("beside") if len(phrase) == 1)
 
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
     """Texts that are filler (True) or answers (False) as a whole."""
-    known = languages().values()
-    alone = dict.fromkeys((said for language in known for said in language.phrases("filler alone")), True)
-    return alone | dict.fromkeys((said for language in known for said in language.phrases("answers")), False)
+    all_languages = languages().values()
+    alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
+    return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)
 
 
 @lru_cache(maxsize=1)
 def _answers() -> frozenset[str]:
     sections = ("beside", "only beside")
-    return frozenset(said[0] for code in languages().values() for name in sections for said in code.phrases(name) if len(said) == 1)
+    return frozenset(phrase[0] for code in languages().values() for name in sections for phrase in code.phrases(name) if len(phrase) == 1)
 
 
 @lru_cache(maxsize=1)
@@ -259,13 +262,16 @@ def _tests() -> frozenset[str]:
 def _laughter() -> Sequence[tuple[frozenset[str], int]]:
     """The letters and the least length of each kind of laughter."""
     return [
-        (frozenset(said[0]), len(said[0])) for language in languages().values() for said in language.phrases("laughter") if len(said) == 1
+        (frozenset(phrase[0]), len(phrase[0]))
+        for language in languages().values()
+        for phrase in language.phrases("laughter")
+        if len(phrase) == 1
     ]
 
 
 @lru_cache(maxsize=1)
 def _rows() -> Sequence[str]:
-    return [said[0] for language in languages().values() for said in language.phrases("keyboard")]
+    return [phrase[0] for language in languages().values() for phrase in language.phrases("keyboard")]
 
 
 @lru_cache(maxsize=1)

@@ -19,8 +19,8 @@ def says_name(text: str) -> bool:
     """True if a short text tells a name: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
     if len(text) > _MOST_CHARS:
         return False
-    said = tokens(text)
-    return any(pattern.search(language.join(said).text) is not None for language, pattern in _names())
+    text_tokens = tokens(text)
+    return any(pattern.search(language.join(text_tokens).text) is not None for language, pattern in _names())
 
 
 def is_lasting(text: str) -> bool:
@@ -28,9 +28,9 @@ def is_lasting(text: str) -> bool:
     if len(text) > _MOST_CHARS:
         return False
     # An article or pronoun may precede an apostrophe ("j'habite").
-    said = [token.word for token in tokens(_APOSTROPHES.sub(" ", text))]
+    text_words = [token.word for token in tokens(_APOSTROPHES.sub(" ", text))]
     words, characters = _lasting()
-    return not words.isdisjoint(said) or (analysis.is_blankless(text) and characters.search("".join(said)) is not None)
+    return not words.isdisjoint(text_words) or (analysis.is_blankless(text) and characters.search("".join(text_words)) is not None)
 
 
 @lru_cache(maxsize=1)
@@ -62,12 +62,12 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 def _terms(section: str) -> Sequence[str]:
     """Scripts without blanks give pairs of characters."""
-    found: dict[str, None] = {}
+    collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):
             for word in [" ".join(phrase).replace(" ", "")] if language.blankless else phrase:
-                found |= dict.fromkeys(_terms_of(word))
-    return list(found)
+                collected |= dict.fromkeys(_terms_of(word))
+    return list(collected)
 
 
 def _terms_of(word: str) -> Sequence[str]:

@@ -53,9 +53,9 @@ class _Requests:
     no_forgetting: re.Pattern[str] | None
     no_forgetting_behind: re.Pattern[str] | None
     told_before: re.Pattern[str] | None
-    kept: frozenset[str]
+    kept_words: frozenset[str]
     endings: frozenset[str]
-    told: frozenset[str]
+    telling_words: frozenset[str]
     everything: re.Pattern[str] | None
     everything_about: re.Pattern[str] | None
 
@@ -85,30 +85,30 @@ class _Requests:
             language.closings("all about"),
         )
 
-    def read(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
-        head = said[:_HEAD_TOKENS]
-        if self.told and text[head[0].start : head[0].end].lower() in self.told:
+    def read(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
+        head = text_tokens[:_HEAD_TOKENS]
+        if self.telling_words and text[head[0].start : head[0].end].lower() in self.telling_words:
             return None
         joined = self.language.join(head)
         for at in self._beginnings(joined):
             rest = joined.text[at:]
-            if (subject := self._announced(text, said, joined, at)) is not None:
+            if (subject := self._announced(text, text_tokens, joined, at)) is not None:
                 return MemoryRequest("remember", subject)
             if self.none is not None and self.none.match(rest):
                 return None
             if self.remember is not None and (m := self.remember.match(rest)):
-                return self._remembered(text, said, joined, at + m.end(), polite=at > 0)
+                return self._remembered(text, text_tokens, joined, at + m.end(), polite=at > 0)
             if self.remind is not None and self.remind.match(rest):
                 return MemoryRequest("remember", text.strip())
             if self.forget is not None and (m := self.forget.match(rest)):
                 if self.no_forgetting is not None and self.no_forgetting.match(rest):
                     return None
                 if m.lastindex is None:
-                    return self._forgotten(text, said, joined, self._kept_from(said, joined, at + m.end()), polite=at > 0)
+                    return self._forgotten(text, text_tokens, joined, self._kept_from(text_tokens, joined, at + m.end()), polite=at > 0)
                 start, stop = m.span(m.lastindex)
-                inner = said[: sum(end <= at + stop for end in joined.ends)]
+                inner = text_tokens[: sum(end <= at + stop for end in joined.ends)]
                 return self._forgotten(text, inner, joined, at + start, polite=True)
-        return self._read_behind(text, said)
+        return self._read_behind(text, text_tokens)
 
     def _beginnings(self, joined: Joined) -> list[int]:
         """A request begins at once, or after polite words."""
@@ -117,31 +117,31 @@ class _Requests:
             places.append(m.end())
         return places
 
-    def _kept_from(self, said: Sequence[Token], joined: Joined, end: int) -> int:
+    def _kept_from(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
         """The last word of a phrase may belong to the subject."""
         count = sum(stop <= end for stop in joined.ends)
-        return joined.ends[count - 2] if count > 1 and said[count - 1].word in self.kept else end
+        return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self.kept_words else end
 
-    def _announced(self, text: str, said: Sequence[Token], joined: Joined, at: int) -> str | None:
+    def _announced(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
         """A subject after an announcing word and a colon, in any language: "Remember: ich bin Linkshänder"."""
         m = None if self.announced is None else self.announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
-        if not 0 < count < len(said) or text[said[count - 1].end : said[count].start].strip() not in _ANNOUNCING:
+        if not 0 < count < len(text_tokens) or text[text_tokens[count - 1].end : text_tokens[count].start].strip() not in _ANNOUNCING:
             return None
-        return text[said[count].start :].strip(_EDGES)
+        return text[text_tokens[count].start :].strip(_EDGES)
 
-    def _remembered(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
+    def _remembered(self, text: str, text_tokens: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
         if text.rstrip().endswith(_MARKS) and not polite:
             return None
-        end = self._kept_from(said, joined, end)
+        end = self._kept_from(text_tokens, joined, end)
         count = sum(stop <= end for stop in joined.ends)
-        subject = text[said[count].start :].strip(_EDGES) if count < len(said) else ""
+        subject = text[text_tokens[count].start :].strip(_EDGES) if count < len(text_tokens) else ""
         bare = subject.rstrip("?？؟ ")
         for ending in self.endings if polite else ():
             bare = bare.removesuffix(ending)
         return MemoryRequest("remember", bare) if bare else None
 
-    def _forgotten(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
+    def _forgotten(self, text: str, text_tokens: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
         if text.rstrip().endswith(_MARKS) and not polite:
             return None
         demonstrative = end
@@ -150,7 +150,7 @@ class _Requests:
             if m is None or m.end() == end:
                 break
             end = m.end()
-        subject = self._bare(_from(text, said, joined, end)) or self._bare(_from(text, said, joined, demonstrative))
+        subject = self._bare(_from(text, text_tokens, joined, end)) or self._bare(_from(text, text_tokens, joined, demonstrative))
         # A continuation says something else: "Forget the marathon, I want to swim".
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
@@ -163,11 +163,11 @@ class _Requests:
         asks_for_all = self.everything is not None and self.everything.search(self.language.join(around).text) is not None
         return MemoryRequest("forget", subject, about=asks_for_all)
 
-    def _read_behind(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
+    def _read_behind(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
         """Languages whose verb comes last."""
         if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
             return None
-        tail = said[-_TAIL_TOKENS:]
+        tail = text_tokens[-_TAIL_TOKENS:]
         joined = self.language.join(tail)
         if _SENTENCE_END.search(text.rstrip(_ENDS + "?？")):
             return None  # something was told before it
@@ -176,42 +176,42 @@ class _Requests:
         kinds: list[tuple[RequestKind, re.Pattern[str] | None]] = [("forget", self.forget_behind), ("remember", self.remember_behind)]
         if self.remind_behind is not None and self.remind_behind.search(joined.text):
             return MemoryRequest("remember", text.strip())
-        whole = self.language.join(said[:_HEAD_TOKENS]).text
+        whole = self.language.join(text_tokens[:_HEAD_TOKENS]).text
         if any(pattern is not None and pattern.match(whole) for pattern in (self.none, self.no_forgetting)):
             return None
-        told = self.told_before is not None and self.told_before.match(whole) is not None
+        is_reported = self.told_before is not None and self.told_before.match(whole) is not None
         for kind, pattern in kinds:
-            m = None if pattern is None or (told and kind == "forget") else pattern.search(joined.text)
+            m = None if pattern is None or (is_reported and kind == "forget") else pattern.search(joined.text)
             if m is None or text.rstrip().endswith(_MARKS):
                 continue
-            count = len(said) - len(tail) + sum(end <= m.start() for end in joined.ends)
-            subject = self._without_lead(text, said[:count]).strip(_EDGES)
+            count = len(text_tokens) - len(tail) + sum(end <= m.start() for end in joined.ends)
+            subject = self._without_lead(text, text_tokens[:count]).strip(_EDGES)
             if subject:
                 return self._to_forget(text, subject) if kind == "forget" else MemoryRequest(kind, subject)
         return None
 
-    def _without_lead(self, text: str, said: Sequence[Token]) -> str:
-        joined = self.language.join(said)
+    def _without_lead(self, text: str, text_tokens: Sequence[Token]) -> str:
+        joined = self.language.join(text_tokens)
         start = self._beginnings(joined)[-1]
-        return _from(text, said, joined, start) or _from(text, said, joined, 0)
+        return _from(text, text_tokens, joined, start) or _from(text, text_tokens, joined, 0)
 
     def _bare(self, subject: str) -> str:
         return self._cut(subject.strip(_ENDS), self.trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
         """Remove what closes the subject, unless it is nothing else."""
-        said = tokens(subject)
-        joined = self.language.join(said)
+        text_tokens = tokens(subject)
+        joined = self.language.join(text_tokens)
         m = None if closing is None else closing.search(joined.text)
         if m is None:
             return subject
         count = sum(end <= m.start() for end in joined.ends)
-        return subject[: said[count - 1].end].strip(_ENDS) if count else subject
+        return subject[: text_tokens[count - 1].end].strip(_ENDS) if count else subject
 
 
-def _from(text: str, said: Sequence[Token], joined: Joined, end: int) -> str:
+def _from(text: str, text_tokens: Sequence[Token], joined: Joined, end: int) -> str:
     count = sum(stop <= end for stop in joined.ends)
-    return text[said[count].start : said[-1].end].strip(_EDGES) if count < len(said) else ""
+    return text[text_tokens[count].start : text_tokens[-1].end].strip(_EDGES) if count < len(text_tokens) else ""
 
 
 @lru_cache(maxsize=1)
@@ -232,10 +232,10 @@ def memory_request(text: str) -> MemoryRequest | None:
 
 
 def _read(text: str) -> MemoryRequest | None:
-    said = tokens(text)
-    if not said:
+    text_tokens = tokens(text)
+    if not text_tokens:
         return None
-    requests = [request for language in _all() if (request := language.read(text, said)) is not None]
+    requests = [request for language in _all() if (request := language.read(text, text_tokens)) is not None]
     # Languages share verbs ("note"): the language that leaves the shortest subject wins.
     return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
 

@@ -90,13 +90,13 @@ class Language:
         """Yield the phrases of a section as tokens, with every alternative."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
-                said = tuple(token.word for token in tokens(" ".join(choice)))
-                if said:
-                    yield said
+                phrase = tuple(token.word for token in tokens(" ".join(choice)))
+                if phrase:
+                    yield phrase
 
     def words(self, section: str) -> frozenset[str]:
         """Return the single words of a section; in languages without blanks, whole phrases."""
-        return frozenset(self._between.join(said) for said in self.phrases(section))
+        return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
         lines = (line for section in sections for line in self.sections.get(section, ()))
@@ -107,13 +107,13 @@ class Language:
         lines = (_OPTIONAL.sub(" ", line).split() for line in self.sections.get(section, ()))
         return min((min(len(parts), 2) for parts in lines), default=0)
 
-    def join(self, said: Sequence[Token]) -> Joined:
+    def join(self, text_tokens: Sequence[Token]) -> Joined:
         ends: list[int] = []
         length = 0
-        for token in said:
+        for token in text_tokens:
             length += len(token.word) + len(self._between)
             ends.append(length)
-        return Joined("".join(token.word + self._between for token in said), ends)
+        return Joined("".join(token.word + self._between for token in text_tokens), ends)
 
     def pattern(self, section: str) -> re.Pattern[str] | None:
         """Return a pattern that matches joined tokens which are a phrase, or begin with one that ends in `*`; None

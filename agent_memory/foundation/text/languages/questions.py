@@ -48,39 +48,39 @@ class _Forms:
     with_accent: frozenset[str]
     no_question: frozenset[str]
 
-    def opens(self, said: Sequence[Token]) -> bool:
+    def opens(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause begins like a question."""
-        return self._begins(said, self.interrogatives) or self._begins(said, self.openers)
+        return self._begins(text_tokens, self.interrogatives) or self._begins(text_tokens, self.openers)
 
-    def states(self, said: Sequence[Token]) -> bool:
+    def states(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause begins like a statement."""
-        return self._begins(said, self.subjects)
+        return self._begins(text_tokens, self.subjects)
 
-    def asks(self, said: Sequence[Token]) -> bool:
+    def asks(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause has an interrogative anywhere."""
         if self.language.blankless:
-            whole = self.language.join(said).text
+            whole = self.language.join(text_tokens).text
             return any(word in whole for word in self.interrogatives) or whole.endswith(self.endings)
-        return any(token.word in self.interrogatives for token in said) or self.ends(said)
+        return any(token.word in self.interrogatives for token in text_tokens) or self.ends(text_tokens)
 
-    def ends(self, said: Sequence[Token]) -> bool:
+    def ends(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause ends as only questions do."""
-        if not self.endings or not said:
+        if not self.endings or not text_tokens:
             return False
-        whole = self.language.join(said).text.strip()
+        whole = self.language.join(text_tokens).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
 
-    def lacks_accent(self, said: Sequence[Token], sentence: str) -> bool:
+    def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
         """True for a longer clause whose first word asks only with an accent: "Cuando llueve me quedo en casa"."""
-        first = said[0]
-        return len(said) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
+        first = text_tokens[0]
+        return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
 
-    def is_plain(self, said: Sequence[Token]) -> bool:
+    def is_plain(self, text_tokens: Sequence[Token]) -> bool:
         """True if a sentence without a mark is a question."""
-        whole = self.language.join(said).text
-        if self.language.blankless and self.asks(said) and not any(word in whole for word in self.no_question):
+        whole = self.language.join(text_tokens).text
+        if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self.no_question):
             return True
-        return self.ends(said) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
+        return self.ends(text_tokens) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
 
     def _starts(self, whole: str) -> Iterator[int]:
         """Skip "so", "ok and" and the like before a question."""
@@ -92,10 +92,10 @@ class _Forms:
                 return
             yield (start := lead.end())
 
-    def _begins(self, said: Sequence[Token], words: frozenset[str]) -> bool:
+    def _begins(self, text_tokens: Sequence[Token], words: frozenset[str]) -> bool:
         if self.language.blankless:
-            return self.language.join(said[:6]).text.startswith(tuple(words))
-        return any(" ".join(token.word for token in said[:length]) in words for length in (1, 2, 3))
+            return self.language.join(text_tokens[:6]).text.startswith(tuple(words))
+        return any(" ".join(token.word for token in text_tokens[:length]) in words for length in (1, 2, 3))
 
 
 @lru_cache(maxsize=1)
@@ -122,13 +122,13 @@ def is_bare_question(text: str) -> bool:
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
-    said = [sentence for sentence in sentences if not is_filler(sentence)]
-    parts = [(sentence, _clauses(sentence)) for sentence in said]
+    content_sentences = [sentence for sentence in sentences if not is_filler(sentence)]
+    parts = [(sentence, _clauses(sentence)) for sentence in content_sentences]
     return bool(parts) and any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms())
 
 
 def _clauses(sentence: str) -> list[list[Token]]:
-    return [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+    return [clause_tokens for part in _CLAUSE.split(sentence) if (clause_tokens := tokens(part)) and not is_filler(part)]
 
 
 def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]) -> bool:
@@ -147,9 +147,9 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
     return form.opens(first) or form.asks(first)
 
 
-def _is_stated(said: Sequence[Token]) -> bool:
+def _is_stated(text_tokens: Sequence[Token]) -> bool:
     """A statement that begins like a question: "What I like most is tea"."""
-    return any(form.stated is not None and form.stated.match(form.language.join(said).text) is not None for form in _forms())
+    return any(form.stated is not None and form.stated.match(form.language.join(text_tokens).text) is not None for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:
@@ -163,9 +163,12 @@ def without_interrogatives(text: str) -> str:
             for word in sorted(form.interrogatives, key=len, reverse=True) if foreign else ():
                 text = text.replace(word, "")
         elif LANGUAGE_CODES.get(form.language.code) == spoken or foreign:
-            said = tokens(text[:_BEGINNING])
-            length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
-            text = text[said[length].start :] if length else text
+            text_tokens = tokens(text[:_BEGINNING])
+            length = next(
+                (n for n in (3, 2, 1) if " ".join(token.word for token in text_tokens[:n]) in form.interrogatives and len(text_tokens) > n),
+                0,
+            )
+            text = text[text_tokens[length].start :] if length else text
     return text
 
 
@@ -177,28 +180,32 @@ def is_about_everything(query: str) -> bool:
     others = () if written is None else set(written) - ascii_vocabulary(*_EVERYTHING)
     if len(others) > _MOST_TOKENS_AHEAD:
         return False
-    said = tokens(query) if written is None or not others else ()
-    words = frozenset(written) if written is not None else frozenset([token.word for token in said])
+    text_tokens = tokens(query) if written is None or not others else ()
+    words = frozenset(written) if written is not None else frozenset([token.word for token in text_tokens])
     # Matching phrases takes thirty times as long as checking for their words.
     naming = [form for form in _everything() if form.may_name_what_is_known(words, ascii_only=written is not None)]
     if naming:
-        said = said or tokens(query)
-        if any(form.names_what_is_known(said) for form in naming):
+        text_tokens = text_tokens or tokens(query)
+        if any(form.names_what_is_known(text_tokens) for form in naming):
             return True
-    return bool(said) and not others and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
+    return (
+        bool(text_tokens)
+        and not others
+        and any(_whole(form, text_tokens) or form.is_made_of_its_words(text_tokens) for form in _everything())
+    )
 
 
 def asks_for_questions(query: str) -> bool:
     """True if a query is about earlier questions ("what did I ask you about the boat?")."""
-    words, characters = _asked()
+    words, characters = _words_of_asking()
     if query.isascii():
         return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
-    said = [token.word for token in tokens(query[:_MOST_ASKED_CHARS])]
-    return not words.isdisjoint(said) or characters.search("".join(said)) is not None
+    query_words = [token.word for token in tokens(query[:_MOST_ASKED_CHARS])]
+    return not words.isdisjoint(query_words) or characters.search("".join(query_words)) is not None
 
 
 @lru_cache(maxsize=1)
-def _asked() -> tuple[frozenset[str], re.Pattern[str]]:
+def _words_of_asking() -> tuple[frozenset[str], re.Pattern[str]]:
     words, characters = set[str](), set[str]()
     for language in languages().values():
         (characters if language.blankless else words).update(language.words("asked"))
@@ -214,9 +221,9 @@ class _Everything:
     words: frozenset[str]
     about_me: re.Pattern[str] | None
     keeps: re.Pattern[str] | None
-    known: re.Pattern[str] | None
+    knowing: re.Pattern[str] | None
     known_words: frozenset[str]
-    """Words of the phrases of `known`."""
+    """Words of the phrases of `knowing`."""
     least: int
     """The least number of these words in a phrase."""
 
@@ -226,20 +233,20 @@ class _Everything:
             return not ascii_only
         return len(self.known_words & words) >= self.least
 
-    def names_what_is_known(self, said: Sequence[Token]) -> bool:
+    def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
         """True if tokens name what is known of the user ("… you know about me") and nothing after it."""
-        joined = self.language.join(said)
-        m = None if self.known is None else self.known.search(joined.text)
+        joined = self.language.join(text_tokens)
+        m = None if self.knowing is None else self.knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
             return False
-        behind = said[sum(end <= m.end() for end in joined.ends) :]
+        behind = text_tokens[sum(end <= m.end() for end in joined.ends) :]
         return self.words.issuperset(token.word for token in behind)
 
-    def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
+    def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
         """True if all tokens are words of such questions, including the user and a verb of knowing."""
-        if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in said):
+        if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in text_tokens):
             return False
-        text = self.language.join(said).text
+        text = self.language.join(text_tokens).text
         return self.about_me.search(text) is not None and self.keeps.search(text) is not None
 
 
@@ -263,9 +270,9 @@ def _everything() -> Sequence[_Everything]:
     ]
 
 
-def _whole(form: _Everything, said: Sequence[Token]) -> bool:
+def _whole(form: _Everything, text_tokens: Sequence[Token]) -> bool:
     """Match the question, ignoring politeness around it."""
-    joined: Joined = form.language.join(said)
+    joined: Joined = form.language.join(text_tokens)
     text = joined.text
     for _ in range(_LEADS):
         if form.pattern.match(text):

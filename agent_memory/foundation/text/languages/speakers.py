@@ -40,18 +40,18 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
     """
     if not names:
         return text, []
-    kept, left_out, at, others = list[str](), list[str](), 0, False
+    kept_parts, omitted, at, others = list[str](), list[str](), 0, False
     for start, end, term in words_with_places(text):
         word = text[start:end]
         if term not in names or word[0].islower():
             others = True
             continue
-        kept.append(text[at:start])
+        kept_parts.append(text[at:start])
         possessive = _POSSESSIVE.match(text, end)
         at = possessive.end() if possessive else end
-        left_out.append(word)
-    rest = " ".join("".join([*kept, text[at:]]).split())
-    return (rest, left_out) if left_out and others else (text, [])
+        omitted.append(word)
+    rest = " ".join("".join([*kept_parts, text[at:]]).split())
+    return (rest, omitted) if omitted and others else (text, [])
 
 
 def _leading_names(document: str) -> Iterable[str]:

@@ -64,10 +64,10 @@ def ending(text: str) -> str:
 
 def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
     """Return the last sentences that fit the overlap and the next passage."""
-    kept = 0
+    overlap_bytes = 0
     for place in range(len(sentences) - 1, 0, -1):
-        kept += sentences[place][2]
-        if kept > min(_OVERLAP_BYTES, room):
+        overlap_bytes += sentences[place][2]
+        if overlap_bytes > min(_OVERLAP_BYTES, room):
             return list(sentences[place + 1 :])
     return list(sentences[1:])
 

@@ -58,13 +58,13 @@ _LONGEST = 64  # characters of a word that has a stem
 
 def language_of(text: str) -> str | None:
     """Return the language of a Latin text by its frequent words; None for English, or too few of them."""
-    said = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
-    if text.isascii() and _ALL.isdisjoint(said):
+    lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
+    if text.isascii() and _ALL.isdisjoint(lowered):
         return None
-    known = [word.strip(".,;:!?¿¡\"'()") for word in said]
-    counts = {language: sum(word in words for word in known) for language, words in _LANGUAGES.items()}
+    bare_words = [word.strip(".,;:!?¿¡\"'()") for word in lowered]
+    counts = {language: sum(word in words for word in bare_words) for language, words in _LANGUAGES.items()}
     language = max(counts, key=counts.__getitem__)
-    return language if counts[language] >= _LEAST and counts[language] > sum(word in _ENGLISH for word in known) else None
+    return language if counts[language] >= _LEAST and counts[language] > sum(word in _ENGLISH for word in bare_words) else None
 
 
 def frequent_words(language: str) -> frozenset[str]:
@@ -77,13 +77,13 @@ def foreign_stems(text: str) -> Sequence[str]:
     language = language_of(text)
     if language is None and text.isascii():
         return ()
-    found: list[str] = []
+    stemmed: list[str] = []
     for m in _WORD.finditer(text.lower()):
         word = m[0]
         spoken = language if _LATIN.match(word) else next((name for script, name in _SCRIPTS if script.match(word)), None)
         if spoken is not None and len(word) < _LONGEST:
-            found.append(_stem(spoken, word))
-    return found
+            stemmed.append(_stem(spoken, word))
+    return stemmed
 
 
 _stemmers: dict[str, Stemmer.Stemmer] = {}

@@ -49,11 +49,15 @@ def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
     lines += ["", *([f"would stop serve: {problem}" for problem in problems] or ["serve would start"])]
     unread = [variable.advice + " (it may be there for another program)" * variable.common for variable in unread_variables(Path(".env"))]
     lines += ["", "Set, but not read", *(f"  {advice}" for advice in unread)] if unread else []
-    shown = settings_in_force(settings, defaults=everything)
+    settings_by_variable = settings_in_force(settings, defaults=everything)
     lines += ["", "Settings" if everything else "Settings that were set (`agent-memory doctor --all` shows all)"]
-    lines += [f"  {variable:42}{value}{'   (set)' if is_set else ''}" for variable, (value, is_set) in shown.items()]
-    said = {"findings": findings, "not_read": unread, "settings": {variable: value for variable, (value, _) in shown.items()}}
-    return Answer(said, lines, 1 if problems else 0)
+    lines += [f"  {variable:42}{value}{'   (set)' if is_set else ''}" for variable, (value, is_set) in settings_by_variable.items()]
+    report = {
+        "findings": findings,
+        "not_read": unread,
+        "settings": {variable: value for variable, (value, _) in settings_by_variable.items()},
+    }
+    return Answer(report, lines, 1 if problems else 0)
 
 
 def _finding(name: str, check: Callable[[], str]) -> dict[str, Any]:

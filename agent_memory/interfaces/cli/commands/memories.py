@@ -150,15 +150,15 @@ async def forget(
     if (text is None) == (not memory_id):
         raise typer.BadParameter("say what is to be forgotten: either TEXT or --id")
     body = _given(text=text, ids=memory_id or None, user_id=user_id, namespace=namespace, session_id=session_id)
-    found = await api.call("POST", _FORGET, body=body | {"dry_run": True})
-    clear = any(match["clear"] for match in found["matches"])
-    lines = [line for match in found["matches"] if match["clear"] or found["ambiguous"] for line in _match_lines(match)]
-    if found["ambiguous"]:
-        return Answer(found, [*lines, "several things could be meant: say which, with --id"], USAGE)
+    preview = await api.call("POST", _FORGET, body=body | {"dry_run": True})
+    clear = any(match["clear"] for match in preview["matches"])
+    lines = [line for match in preview["matches"] if match["clear"] or preview["ambiguous"] for line in _match_lines(match)]
+    if preview["ambiguous"]:
+        return Answer(preview, [*lines, "several things could be meant: say which, with --id"], USAGE)
     if not clear:
-        return Answer(found, ["nothing of that is remembered"], NOT_FOUND)
+        return Answer(preview, ["nothing of that is remembered"], NOT_FOUND)
     if dry_run:
-        return Answer(found, lines)
+        return Answer(preview, lines)
     say(*lines, err=True)
     ask("Forget this?", force=yes, option="--yes")
     done = await api.call("POST", _FORGET, body=body)
@@ -211,9 +211,9 @@ async def delete_memory(
     if not ids and not empty_text:
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
     scope = _given(namespace=namespace, user_id=user_id)
-    found, missing = await _by_id(api, ids or (), scope)
-    found += await _without_text(api, scope) if empty_text else []
-    texts = {memory["id"]: _one_line(memory["text"])[:80] for memory in found}
+    memories, missing = await _by_id(api, ids or (), scope)
+    memories += await _without_text(api, scope) if empty_text else []
+    texts = {memory["id"]: _one_line(memory["text"])[:80] for memory in memories}
     lines = [f"{name}  {text}" for name, text in texts.items()]
     say(*(f"there is no memory {name}" for name in missing), err=True)
     code = NOT_FOUND if missing else 0
@@ -231,22 +231,22 @@ async def delete_memory(
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the memories of a scope that are there, and the ids of the others."""
-    found: dict[str, dict[str, Any]] = {}
+    existing: dict[str, dict[str, Any]] = {}
     for name in ids:
         with contextlib.suppress(NotFound):
             memory = await api.call("GET", _path(_MEMORIES, name))
-            found |= {name: memory} if scope.items() <= memory.items() else {}
-    return list(found.values()), [name for name in ids if name not in found]
+            existing |= {name: memory} if scope.items() <= memory.items() else {}
+    return list(existing.values()), [name for name in ids if name not in existing]
 
 
 async def _without_text(api: Api, scope: Mapping[str, str]) -> list[dict[str, Any]]:
     body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False, **_filters(**scope)}
-    found: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
     while body["offset"] is not None:
         page = await api.call("POST", f"{_MEMORIES}/search", body=body)
-        found += [memory for memory in page["memories"] if not memory["text"].strip()]
+        memories += [memory for memory in page["memories"] if not memory["text"].strip()]
         body["offset"] = page["next_offset"]
-    return found
+    return memories
 
 
 @delete.command(name="session")
@@ -278,12 +278,12 @@ async def schedule_task(
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:
         raise typer.BadParameter(f"there is no task {name} to order: workers do what is due; what can be ordered: {', '.join(_TASKS)}")
-    path, known = _TASKS[name]
-    if unknown := sorted(given.keys() - known.split()):
-        raise typer.BadParameter(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(known.split()))}")
-    if "view_id" in known and "view_id" not in given:
+    path, argument_names = _TASKS[name]
+    if unknown := sorted(given.keys() - argument_names.split()):
+        raise typer.BadParameter(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(argument_names.split()))}")
+    if "view_id" in argument_names and "view_id" not in given:
         raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
-    views = [given.pop("view_id")] if "view_id" in known else []
+    views = [given.pop("view_id")] if "view_id" in argument_names else []
     body = {argument: given.pop(argument) for argument in _BODY_ARGUMENTS if argument in given}
     if name == "refresh_summary_views":
         views = [view["id"] for view in await api.call("GET", "/v1/summary-views")]

@@ -45,8 +45,8 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
     try:
         with working("moving") as status:
 
-            def on_progress(kind: OldKind, seen: int, total: int) -> None:
-                status.update(f"{_PLURALS[kind]}: {seen} of {total}")
+            def on_progress(kind: OldKind, processed: int, total: int) -> None:
+                status.update(f"{_PLURALS[kind]}: {processed} of {total}")
 
             return asyncio.run(_move(settings, source, tenant, prefixes, options, on_progress))
     except RedisUnavailable as error:
@@ -58,9 +58,9 @@ async def _move(
 ) -> Report:
     ours = Keys(settings.redis.key_prefix).root.removesuffix("0}:")
     parts = urlsplit(source)
-    shown = shown_url(source) + (parts.path if parts.hostname else "")
+    display_url = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
-        open_old(source, shown, prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
+        open_old(source, display_url, prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
         _open_target(settings, begin=not options.dry_run) as home,
     ):
         runtime = home.of(tenant)
@@ -90,14 +90,14 @@ async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Run
         if settings.redis.url is not None:
             url = settings.redis.url.get_secret_value()
             home, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-            begun, shown = begin or await is_begun(url, home, command_timeout=timeout), shown_url(url)
+            begun, description = begin or await is_begun(url, home, command_timeout=timeout), shown_url(url)
         else:
-            meant = settings.redis.data_dir.expanduser().absolute()
-            begun, shown = begin or has_data(meant), f"in {meant} (embedded Redis)"
-            folder = meant if begun else Path(stack.enter_context(TemporaryDirectory(prefix="am-")))
+            data_folder = settings.redis.data_dir.expanduser().absolute()
+            begun, description = begin or has_data(data_folder), f"in {data_folder} (embedded Redis)"
+            folder = data_folder if begun else Path(stack.enter_context(TemporaryDirectory(prefix="am-")))
             url = (await stack.enter_async_context(embedded_redis(folder, port=settings.redis.embedded_port))).url
         runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=folder, begin=begun))
-        announce("store", f"{shown}, keys {runtime.keys.prefix}:" + ("" if begun else " (not made yet)"))
+        announce("store", f"{description}, keys {runtime.keys.prefix}:" + ("" if begun else " (not made yet)"))
         yield runtime
 
 
@@ -117,8 +117,8 @@ def report_lines(report: Report) -> list[str]:
             "with changes": counts.changed,
         }
         always = (f"{would}written", "already there")
-        said = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what in always)
-        lines.append(f"{plural + ':':12}{counts.read} read: {said}")
+        counted_parts = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what in always)
+        lines.append(f"{plural + ':':12}{counts.read} read: {counted_parts}")
     lines.append(f"vectors:    {report.vectors_reused} {would}kept, {report.vectors_to_embed} {would}made by a worker")
     if report.tokens:
         lines.append(f"tokens:     {report.tokens} cannot be moved, as only hashes are stored: make new ones with `agent-memory token add`")

@@ -107,7 +107,7 @@ def rebuild(
             for runtime in home.all:
                 done.update(await runtime[Reindexer].rebuild_indexes())
                 done["to_embed"] += await runtime[Reindexer].mark_all_memories() if embed else 0
-        announce("store", store.shown)
+        announce("store", store.description)
         return done
 
     with working("building the indexes"):

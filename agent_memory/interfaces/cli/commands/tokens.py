@@ -66,14 +66,14 @@ async def _keys(target: Target) -> AsyncGenerator[Keys]:
     # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
     async with existing_store(settings, begun=False) as store:
         keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-        (server,) = await locate_buckets(store.url, [keys], shown=store.shown, command_timeout=timeout)
+        (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)
         client = server.connect(pool_size=4, command_timeout=timeout)
         try:
             tokens = TokenStore(client, keys)
             yield _StoreKeys(TokenService(tokens, TokenGate(settings.auth, tokens)))
         finally:
             await client.aclose()
-    announce("store", store.shown)
+    announce("store", store.description)
 
 
 asks_keys = asking(_keys)

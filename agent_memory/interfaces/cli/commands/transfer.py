@@ -103,15 +103,15 @@ async def import_file(
     except OSError as error:
         raise StartupError(f"cannot read {file}: {error.strerror}") from error
     api.announce()
-    said = [f"brought in: {_counts(report['imported'])}", f"here already: {_counts(report['present'])}"]
-    said += [f"vectors: {report['vectors_reused']} kept, {report['vectors_to_embed']} made by a worker"]
+    summary_lines = [f"brought in: {_counts(report['imported'])}", f"here already: {_counts(report['present'])}"]
+    summary_lines += [f"vectors: {report['vectors_reused']} kept, {report['vectors_to_embed']} made by a worker"]
     problems = [f"line {each['line']} ({each['kind'] or '?'} {each['id'] or ''}): {each['reason']}" for each in report["problems"]]
     if report["problem_count"] > _SHOWN:
         problems[_SHOWN:] = [f"{report['problem_count']} lines were not taken: --json names up to 1000"]
     if not report["complete"]:
         problems.append("the file is not whole: its last line is missing, or lines before it are")
     say(*problems, err=True)
-    return Answer(report, said, 0 if report["complete"] and not report["problem_count"] else _INCOMPLETE)
+    return Answer(report, summary_lines, 0 if report["complete"] and not report["problem_count"] else _INCOMPLETE)
 
 
 def _owner(header: bytes) -> tuple[str, bool]:

@@ -50,8 +50,10 @@ def condition_of(filters: object) -> Condition | None:
 def categories_in_part(filters: object) -> bool:
     """True if filters match parts of category names."""
     if isinstance(filters, Mapping):
-        asked = filters.get("categories")
-        return (isinstance(asked, Mapping) and not _PARTS.isdisjoint(asked)) or any(map(categories_in_part, filters.values()))
+        category_filter = filters.get("categories")
+        return (isinstance(category_filter, Mapping) and not _PARTS.isdisjoint(category_filter)) or any(
+            map(categories_in_part, filters.values())
+        )
     return isinstance(filters, list) and any(map(categories_in_part, filters))
 
 
@@ -61,11 +63,11 @@ def whole_categories(filters: Any, names: Sequence[str]) -> Any:
         return [whole_categories(part, names) for part in filters]
     if not isinstance(filters, Mapping):
         return filters
-    asked = filters.get("categories")
+    category_filter = filters.get("categories")
     spelt = {key: whole_categories(value, names) for key, value in filters.items()}
-    if isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("contains"), str):
+    if isinstance(category_filter, Mapping) and len(category_filter) == 1 and isinstance(part := category_filter.get("contains"), str):
         spelt["categories"] = {"in": [part, *(name for name in names if part in name and name != part)]}
-    elif isinstance(asked, Mapping) and len(asked) == 1 and isinstance(part := asked.get("icontains"), str):
+    elif isinstance(category_filter, Mapping) and len(category_filter) == 1 and isinstance(part := category_filter.get("icontains"), str):
         spelt["categories"] = {"in": [part, *(name for name in names if part.lower() in name.lower() and name != part)]}
     return spelt
 

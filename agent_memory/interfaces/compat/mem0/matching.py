@@ -47,15 +47,15 @@ def indexed_part(filters: object) -> Any:
     """Return a filter for the index that finds at least all matches of `filters`; None for everything."""
     if not isinstance(filters, Mapping):
         return filters
-    kept: dict[str, Any] = {}
+    indexed: dict[str, Any] = {}
     for name, value in filters.items():
         join = str(name).lower()
         if not (needs_reading(value) if join in _JOINS else _is_read(str(name), value)):
-            kept[name] = value
+            indexed[name] = value
         elif join == "and":
             parts = [part for each in (value if isinstance(value, list) else [value]) if (part := indexed_part(each))]
-            kept |= {name: parts} if parts else {}
-    return kept or None
+            indexed |= {name: parts} if parts else {}
+    return indexed or None
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
@@ -79,11 +79,13 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
     if name in _TIMES:
         return _time_passes(name, value, datetime.fromisoformat(memory[_TIMES[name]]), zone)
     if name == "metadata" or name.startswith(METADATA_KEY):
-        wanted = value if name == "metadata" else {name.removeprefix(METADATA_KEY): value}
-        return isinstance(wanted, Mapping) and all(_value_passes((memory["metadata"] or {}).get(key), each) for key, each in wanted.items())
+        expected = value if name == "metadata" else {name.removeprefix(METADATA_KEY): value}
+        return isinstance(expected, Mapping) and all(
+            _value_passes((memory["metadata"] or {}).get(key), each) for key, each in expected.items()
+        )
     if name in _TEXTS:
-        wanted = value if isinstance(value, list) else [value]
-        return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in wanted)
+        expected = value if isinstance(value, list) else [value]
+        return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in expected)
     if name not in (*ENTITIES, "app_id", "categories"):
         raise BadInput("there is no such field", field=f"filters.{name[:64]}")
     return memory[name] not in (None, []) if value == "*" else _value_passes(memory[name], text_ids(value))
@@ -122,15 +124,15 @@ def _is_read(name: str, value: Any) -> bool:
     return any(isinstance(each, Mapping) and (not is_operators(each) or not _PARTS.isdisjoint(each)) for each in value.values())
 
 
-def _equals(value: Any, wanted: Any) -> bool:
-    if isinstance(value, list) and not isinstance(wanted, list):
-        return any(_equals(each, wanted) for each in value)
+def _equals(value: Any, expected: Any) -> bool:
+    if isinstance(value, list) and not isinstance(expected, list):
+        return any(_equals(each, expected) for each in value)
     # Python's True equals 1.
-    return isinstance(value, bool) == isinstance(wanted, bool) and value == wanted
+    return isinstance(value, bool) == isinstance(expected, bool) and value == expected
 
 
-def _is_one_of(value: Any, wanted: Any) -> bool:
-    return any(_equals(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
+def _is_one_of(value: Any, expected: Any) -> bool:
+    return any(_equals(value, each) for each in (expected if isinstance(expected, list) else [expected]))
 
 
 def _contains(value: Any, part: Any, fold: Callable[[str], str] = str) -> bool:
@@ -151,9 +153,9 @@ def _compares(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": _equals,
-    "ne": lambda value, wanted: not _equals(value, wanted),
+    "ne": lambda value, expected: not _equals(value, expected),
     "in": _is_one_of,
-    "nin": lambda value, wanted: not _is_one_of(value, wanted),
+    "nin": lambda value, expected: not _is_one_of(value, expected),
     "contains": _contains,
     "icontains": lambda value, part: _contains(value, part, str.casefold),
     **{name: _compares(test) for name, test in _BOUNDS.items()},
@@ -162,15 +164,15 @@ _TIME_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"eq": operator.eq, "ne"
 
 
 def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> bool:
-    wanted = condition if isinstance(condition, Mapping) else {"eq": condition}
-    unknown = set(wanted) - set(_TIME_TESTS)
+    conditions = condition if isinstance(condition, Mapping) else {"eq": condition}
+    unknown = set(conditions) - set(_TIME_TESTS)
     if unknown:
         raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
     try:
-        bounds = CreatedAt.model_validate(wanted)
+        bounds = CreatedAt.model_validate(conditions)
     except ValidationError as error:
         raise BadInput(error.errors(include_input=False)[0]["msg"], field=f"filters.{name}") from None
-    given: dict[str, date] = {test: bound for test in wanted if (bound := getattr(bounds, test)) is not None}
+    given: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
     if name != "updated_at":
         # The index compares whole seconds.
         moment = moment.replace(microsecond=0)

@@ -137,8 +137,8 @@ class Mem0Profiles:
             raise NotFound(f"user {name} not found")
 
     async def _newest_users(self, count: int) -> list[str]:
-        found = await self._newest({"user_id": {"exists": True}}, _NEWEST)
-        return list(dict.fromkeys(memory.user_id for memory in found if memory.user_id))[:count]
+        memories = await self._newest({"user_id": {"exists": True}}, _NEWEST)
+        return list(dict.fromkeys(memory.user_id for memory in memories if memory.user_id))[:count]
 
     async def _newest(self, selection: dict[str, Any], count: int) -> Sequence[Any]:
         body = SearchRequest.model_validate({"namespace": {"eq": self._namespace}, **selection, "limit": count})
@@ -157,8 +157,8 @@ def _content(profile: Profile) -> dict[str, Any]:
     """Return slots in the schema's shape, and lasting and current facts as text."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
-    said = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
-    return {**topics, **top, **said}
+    profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
+    return {**topics, **top, **profile_texts}
 
 
 def _json_schema(schema: ProfileSchema) -> dict[str, Any]:

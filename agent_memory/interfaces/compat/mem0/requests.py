@@ -117,12 +117,12 @@ class AddRequest(Entities):
     waits: bool = False
 
     @property
-    def said(self) -> datetime | None:
+    def stated_at(self) -> datetime | None:
         """The time of the messages: `timestamp`, else a readable `date` in the metadata."""
         if self.timestamp is not None:
             return self.timestamp
-        said = stated_date(self.metadata or {})
-        return said if said is not None and said <= datetime.now(UTC) else None
+        date = stated_date(self.metadata or {})
+        return date if date is not None and date <= datetime.now(UTC) else None
 
     def statements(self) -> tuple[list[Message], list[Message]]:
         """Return the conversation's messages with text, and instructions that become the agent's own memories.

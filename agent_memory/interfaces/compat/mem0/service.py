@@ -109,7 +109,7 @@ class Mem0Service:
                         **({"name": message.name} if message.name else {}),
                         "id": f"{event}-{position}",
                         REMEMBER_AS: {**request.annotations(), **({} if category is None else {"category": category})},
-                        **({} if request.said is None else {"created_at": request.said}),
+                        **({} if request.stated_at is None else {"created_at": request.stated_at}),
                     }
                     for position, (message, category) in enumerate(zip(conversation, categories, strict=True))
                 ],
@@ -131,19 +131,25 @@ class Mem0Service:
         """Return the best memories for a question."""
         selection = await self._selection(request)
         limit = min(request.top_k or request.limit or 10, _PAGE)
-        asked = {"text": request.query, "search_mode": "hybrid", "limit": limit, "reference_time": request.reference_date, "explain": True}
-        values: dict[str, Any] = {**selection.values, **asked}
-        found = await self._matching(selection, values)
-        if not found and await self._was_new(selection.values):
-            found = await self._matching(selection, values)
-        if request.threshold is not None and len(found) < limit:
+        search_values = {
+            "text": request.query,
+            "search_mode": "hybrid",
+            "limit": limit,
+            "reference_time": request.reference_date,
+            "explain": True,
+        }
+        values: dict[str, Any] = {**selection.values, **search_values}
+        results = await self._matching(selection, values)
+        if not results and await self._was_new(selection.values):
+            results = await self._matching(selection, values)
+        if request.threshold is not None and len(results) < limit:
             # A caller's threshold replaces our own bound.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
             more = await self._matching(selection, {**values, **near})
-            known = {hit.id for hit in found}
-            found = [*found, *(hit for hit in more if hit.id not in known)][:limit]
+            hit_ids = {hit.id for hit in results}
+            results = [*results, *(hit for hit in more if hit.id not in hit_ids)][:limit]
         # Programs take the first hit as the nearest.
-        hits = sorted(map(hit_answer, found), key=lambda hit: hit["score"], reverse=True)
+        hits = sorted(map(hit_answer, results), key=lambda hit: hit["score"], reverse=True)
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
@@ -161,25 +167,25 @@ class Mem0Service:
         selection, start = await self._selection(request), (request.page - 1) * size
         if selection.reads:
             every = await self._matching(selection, {**selection.values, "limit": _MOST_COUNTED}, most=_MOST_COUNTED)
-            found, total = every[start : start + size], len(every)
+            page_hits, total = every[start : start + size], len(every)
         else:
             body = SearchRequest.model_validate({**selection.values, "limit": size, "offset": start})
             listed = await self._services[SearchService].search(self._scope, body)
-            found, total = listed.memories, listed.total
-        return [fields_of(memory_answer(hit), request.fields) for hit in found], total
+            page_hits, total = listed.memories, listed.total
+        return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
         """Return the first matching memories; filters that no index answers are applied to the first `most`."""
         search = self._services[SearchService].search
         if not selection.reads:
             return (await search(self._scope, SearchRequest.model_validate(values))).memories
-        kept: list[MemoryRecordResult] = []
+        passing: list[MemoryRecordResult] = []
         for offset in range(0, most, _PAGE):
             page = await search(self._scope, SearchRequest.model_validate({**values, "limit": _PAGE, "offset": offset}))
-            kept += [hit for hit in page.memories if selection.lets_through(memory_answer(hit))]
-            if len(kept) >= values["limit"] or page.next_offset is None:
+            passing += [hit for hit in page.memories if selection.lets_through(memory_answer(hit))]
+            if len(passing) >= values["limit"] or page.next_offset is None:
                 break
-        return kept[: values["limit"]]
+        return passing[: values["limit"]]
 
     async def get(self, memory_id: str) -> dict[str, Any]:
         """Return a memory. Raises NotFound."""
@@ -212,11 +218,11 @@ class Mem0Service:
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """Return a memory's events, oldest first, with those of the memories that it replaced. Raises NotFound."""
         events: list[dict[str, Any]] = []
-        waiting, seen = [memory_id], set[str]()
-        while waiting and len(seen) < _MOST_LINKS:
-            if (name := waiting.pop()) in seen:
+        waiting, visited = [memory_id], set[str]()
+        while waiting and len(visited) < _MOST_LINKS:
+            if (name := waiting.pop()) in visited:
                 continue
-            seen.add(name)
+            visited.add(name)
             try:
                 history = await self._services[HistoryService].read_history(self._scope, name)
             except NotFound:
@@ -345,7 +351,7 @@ class Mem0Service:
                             "session_id": request.run_id,
                             "category": category,
                             **annotations,
-                            **({} if request.said is None else {"created_at": request.said}),
+                            **({} if request.stated_at is None else {"created_at": request.stated_at}),
                         }
                         for text, category in zip(texts, categories, strict=True)
                     ],
@@ -399,14 +405,14 @@ class Mem0Service:
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
-            meant = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
-            for ref in meant:
+            matching = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
+            for ref in matching:
                 # The service would delete another owner's session of this id.
                 await self._services[SessionStore].delete(scope, ref)
-            deleted += len(meant)
+            deleted += len(matching)
             if len(refs) < _PAGE:
                 return deleted
-            offset += _PAGE - len(meant)
+            offset += _PAGE - len(matching)
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:

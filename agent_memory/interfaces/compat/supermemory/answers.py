@@ -33,8 +33,8 @@ def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
     """Return the cosine similarity raised by the query's words in the hit; without a vector the words alone."""
-    asked, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
-    share = sum(term in has for term in asked) / len(asked) if asked else 0.0
+    query_words, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
+    share = sum(term in has for term in query_words) / len(query_words) if query_words else 0.0
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return raised(max(similarity or 0.0, 0.0), share)
 

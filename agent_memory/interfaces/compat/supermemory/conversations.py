@@ -20,16 +20,16 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     Clients resend the whole conversation: an id depends on a message's content and the number of equal ones before it.
     Only text parts are kept. Raises BadInput for messages without text, NotSupported for pictures alone.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []
     for message in sent:
         text = _text_of(message.get("content"))
         beside = {name: message[name] for name in _KEPT if message.get(name) not in (None, "", [])}
         if not text.strip() and "tool_calls" not in beside:
             continue
-        said = json.dumps([message.get("role"), text, beside], sort_keys=True)
-        name = blake2b(f"{seen[said]} {said}".encode(), digest_size=16).hexdigest()
-        seen[said] += 1
+        content_key = json.dumps([message.get("role"), text, beside], sort_keys=True)
+        name = blake2b(f"{counts[content_key]} {content_key}".encode(), digest_size=16).hexdigest()
+        counts[content_key] += 1
         remember_as = {REMEMBER_AS: {"metadata": dict(metadata)}} if metadata else {}
         messages.append({"role": message.get("role"), "content": text or None, "id": name, **beside, **remember_as})
     if not messages:

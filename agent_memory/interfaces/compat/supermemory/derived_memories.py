@@ -26,8 +26,8 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 
     Same ids in other containers do not count. Memories also stated in another document become that one's.
     """
-    wanted = {(ref, message) for message in current}
-    gone: dict[str, StoredMemory] = {}
+    current_messages = {(ref, message) for message in current}
+    to_delete: dict[str, StoredMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)
     if ref.user_id is None:
         selection = replace(selection, user_id=UserId(exists=False))
@@ -35,10 +35,10 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
         for memory in page:
             if memory.now is None or _session_of(memory.now.record) != ref:
                 continue
-            messages = evidence_messages(memory) if wanted else []
-            if not wanted or (messages and wanted.isdisjoint(messages)):
-                gone[memory.mid] = memory.now
-    mids, memories = list(gone), list(gone.values())
+            messages = evidence_messages(memory) if current_messages else []
+            if not current_messages or (messages and current_messages.isdisjoint(messages)):
+                to_delete[memory.mid] = memory.now
+    mids, memories = list(to_delete), list(to_delete.values())
     what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]

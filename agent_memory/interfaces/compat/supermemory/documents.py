@@ -16,7 +16,7 @@ WHOLE_WINDOW = 1_000_000_000
 _NOTE_CHARS = 600
 
 
-def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None, name: str | None = None) -> dict[str, Any]:
+def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
     """Return the message of a text. A note is about the user of its container.
 
     `name`: the message id, which a moved document keeps, so that an interrupted move is recognized.
@@ -27,7 +27,7 @@ def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None, na
         "content": text,
         "id": name or uuid4().hex,
         **({REMEMBER_AS: remember_as} if remember_as else {}),
-        **({} if said is None else {"created_at": said}),
+        **({} if stated_at is None else {"created_at": stated_at}),
     }
 
 
@@ -39,8 +39,8 @@ def content_of(session: WorkingMemoryResponse) -> str:
 
 def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
     """Return a document's metadata, from its newest part."""
-    kept = session.messages[-1].own_fields.get(REMEMBER_AS)
-    metadata = kept.get("metadata") if isinstance(kept, dict) else None
+    remembered = session.messages[-1].own_fields.get(REMEMBER_AS)
+    metadata = remembered.get("metadata") if isinstance(remembered, dict) else None
     return metadata if isinstance(metadata, dict) else {}
 
 
@@ -50,12 +50,12 @@ def added_text(parts: Sequence[str], given: str) -> str | None:
     Callers send new text or all of it again. A known part is a retry and adds nothing. Half of the known lines make it
     a version of the whole.
     """
-    known = "\n".join(parts)
-    if given == known or given in parts:
+    whole_text = "\n".join(parts)
+    if given == whole_text or given in parts:
         return ""
-    if given.startswith(f"{known}\n") and (added := given.removeprefix(f"{known}\n")).strip():
+    if given.startswith(f"{whole_text}\n") and (added := given.removeprefix(f"{whole_text}\n")).strip():
         return added
-    lines = _lines(known)
+    lines = _lines(whole_text)
     return None if 2 * len(lines & _lines(given)) >= len(lines) else given
 
 

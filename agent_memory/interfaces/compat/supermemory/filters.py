@@ -100,24 +100,24 @@ def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")
     within = operator in _PARTS or part.get("filterType") == "string_contains"
     folds = part.get("caseSensitive") is False or part.get("ignoreCase") in (True, "true")
-    wanted = part.get("value")
-    if not isinstance(wanted, str) or (within and not wanted):
+    expected = part.get("value")
+    if not isinstance(expected, str) or (within and not expected):
         raise BadInput("must be a text", field="filters.value")
     spell = str.casefold if folds else str
-    asked = spell(wanted)
-    fitting = [value for value in values.get(key, ()) if (asked in spell(value) if within else asked == spell(value))]
-    alike = [wanted] if within or "field" in part else _alike(wanted, exactly=False)
-    fitting = [*alike, *(value for value in fitting if value != wanted)]
+    folded_value = spell(expected)
+    fitting = [value for value in values.get(key, ()) if (folded_value in spell(value) if within else folded_value == spell(value))]
+    alike = [expected] if within or "field" in part else _alike(expected, exactly=False)
+    fitting = [*alike, *(value for value in fitting if value != expected)]
     condition = _metadata(key, "eq", fitting)
     negated = operator in ("notContains", "neq") or part.get("negate") in (True, "true")
     return {"not": condition} if negated else condition
 
 
-def _predicate(part: Mapping[str, Any], known: Values) -> dict[str, Any]:
+def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, Any]:
     kind = part.get("filterType", "metadata")
     value: object = part.get("value")
     if kind != "numeric" and _compares_text(part):
-        return _by_text(part, known)
+        return _by_text(part, existing_values)
     if kind == "numeric":
         try:
             values: list[Any] = [float(str(value))]

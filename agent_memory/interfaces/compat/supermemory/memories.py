@@ -18,7 +18,7 @@ from agent_memory.foundation.api.principals import within_namespace, writing
 from agent_memory.foundation.core.errors import BadInput, NotFound
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.profiles import profile_of
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
 from agent_memory.interfaces.compat.filter_size import check_filter_size
 from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
@@ -80,7 +80,7 @@ class MemoryOperations:
         }
         hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
         # Callers use thresholds of the hosted product.
-        scores = await aside(
+        scores = await run_in_thread(
             lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
         )
         for hit, score in zip(hits, scores, strict=True):
@@ -150,10 +150,10 @@ class MemoryOperations:
         """Change a memory's text, and the named metadata and end. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
-        kept = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
+        kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
         fields = {
             "text": request.new_content,
-            "metadata": {**(request.metadata or {}), **kept},
+            "metadata": {**(request.metadata or {}), **kept_metadata},
             "expires_at": request.forget_after,
             "event_date": event[0] if event else None,
         }
@@ -180,11 +180,11 @@ class MemoryOperations:
             forgotten = await self._forget({**given, "text": f"everything about {text}"})
         return [] if forgotten.ambiguous else _went(forgotten)
 
-    async def known(self, names: Sequence[str], user: str | None) -> set[str]:
+    async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
         """Return the ids that are memories of a container."""
-        wanted = list(dict.fromkeys(names[:MAX_PAGE]))
-        records = await self._services[MemoryStore].get(self._scope, wanted)
-        return {name for name, record in zip(wanted, records, strict=True) if record is not None and record.user_id == user}
+        unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
+        records = await self._services[MemoryStore].get(self._scope, unique_ids)
+        return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
 
     async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
         """Return each memory's version number, from 1."""
@@ -224,8 +224,8 @@ class MemoryOperations:
             having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
             values = {"namespace": {"eq": self._namespace}, "filter": having, "limit": MAX_PAGE, "offset": offset}
             page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            found = [value for hit in page.memories for value in _as_list(hit.metadata.get(key))]
-            texts |= dict.fromkeys(value for value in found if isinstance(value, str))
+            field_values = [value for hit in page.memories for value in _as_list(hit.metadata.get(key))]
+            texts |= dict.fromkeys(value for value in field_values if isinstance(value, str))
             if page.next_offset is None:
                 break
         return list(texts)

@@ -64,10 +64,10 @@ class Document(Tagged):
         return self.entity_context or self.supporting_context
 
     @property
-    def said(self) -> datetime | None:
+    def stated_at(self) -> datetime | None:
         """The time of the document: `date`, else a date in the metadata; never in the future."""
-        said = self.date or stated_date(self.metadata or {})
-        return said if said is not None and said <= datetime.now(UTC) else None
+        date = self.date or stated_date(self.metadata or {})
+        return date if date is not None and date <= datetime.now(UTC) else None
 
 
 class Conversation(Tagged):

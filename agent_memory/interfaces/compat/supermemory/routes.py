@@ -114,10 +114,10 @@ async def _get(request: Request, service: ContainerService) -> Any:
     if tag is None:
         return document
     included: dict[str, Any] = {}
-    asked = _included(request)
-    if "chunks" in asked:
+    parts = _included(request)
+    if "chunks" in parts:
         included["chunks"] = await service.parts(name, tag)
-    if "memories" in asked:
+    if "memories" in parts:
         records, _ = await service.memories(DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
         included["memories"] = await _memories(service, records)
     return {**_namespace_document(document), **included}
@@ -138,10 +138,10 @@ async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
     """Return a document in the 5.x line's fields."""
-    shown = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
+    content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}
-    return {**shown, "metadata": document["metadata"] or {}, "system": {**state, **times}}
+    return {**content_fields, "metadata": document["metadata"] or {}, "system": {**state, **times}}
 
 
 async def _change(request: Request, service: ContainerService) -> Any:
@@ -172,8 +172,8 @@ async def _delete(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_delete(request: Request, service: ContainerService) -> Any:
-    asked = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
-    deleted = await service.delete_many(asked, _tag(request))
+    deletion = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
+    deleted = await service.delete_many(deletion, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
@@ -215,14 +215,14 @@ async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any
 
 async def _profile(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
-    asked = ProfileQuestion.model_validate(await read_object(request))
-    tags = asked.tags()
+    question = ProfileQuestion.model_validate(await read_object(request))
+    tags = question.tags()
     profile = await service.profile(tags[0] if tags else None)
     answer: dict[str, Any] = {
         "profile": {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
     }
-    if asked.q:
-        search = Search(q=asked.q, container_tags=tags, threshold=asked.threshold, filters=asked.filters)
+    if question.q:
+        search = Search(q=question.q, container_tags=tags, threshold=question.threshold, filters=question.filters)
         results = await _hits(service, search)
         answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
     return answer
@@ -274,8 +274,8 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_profile(request: Request, service: ContainerService) -> Any:
-    asked = ProfileQuestion.model_validate(await _body(request))
-    if asked.filter or asked.buckets:
+    question = ProfileQuestion.model_validate(await _body(request))
+    if question.filter or question.buckets:
         raise NotSupported("profile: filter and buckets")
     profile = await service.profile(_tag(request))
     facts = {
@@ -291,14 +291,14 @@ async def _namespace_list(request: Request, service: ContainerService) -> Any:
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
-    asked = DocumentListing.model_validate({**query, **given, "containerTag": tag})
+    listing = DocumentListing.model_validate({**query, **given, "containerTag": tag})
     if kind == "documents":
-        documents, page = await service.list(asked)
+        documents, page = await service.list(listing)
         return {"documents": [_namespace_document(document) for document in documents], "chunks": [], "memories": [], "pagination": page}
     if kind not in ("memories", "chunks"):
         raise NotSupported(f"list: {kind[:64]}")
-    records, total = await service.memories(asked, chunks=kind == "chunks")
-    page = page_of(asked.page, min(asked.limit, MAX_PAGE), total)
+    records, total = await service.memories(listing, chunks=kind == "chunks")
+    page = page_of(listing.page, min(listing.limit, MAX_PAGE), total)
     if kind == "memories":
         return {"documents": [], "chunks": [], "memories": await _memories(service, records), "pagination": page}
     chunks = [
@@ -312,11 +312,11 @@ async def _namespace_memory(request: Request, service: ContainerService) -> Any:
     record = await service.memory(_name(request))
     if record.user_id != _tag(request):
         raise NotFound("Memory not found")
-    asked = _included(request)
-    if "related" in asked:
+    parts = _included(request)
+    if "related" in parts:
         raise NotSupported("memories.get: include: related")
     answer = memory_answer(record, (await service.versions([record]))[record.id])
-    if "documents" in asked:
+    if "documents" in parts:
         documents = await service.documents_of([record])
         answer["included"] = (
             {"document": _namespace_document(document)} if (document := documents.get((record.user_id, record.session_id))) else {}
@@ -328,11 +328,11 @@ async def _namespace_forget(request: Request, service: ContainerService) -> Any:
     ids = (await read_object(request)).get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
-    known = await service.known(ids, _tag(request))
-    went = await service.forget_ids(sorted(known), _tag(request)) if known else []
+    existing_ids = await service.existing_ids(ids, _tag(request))
+    went = await service.forget_ids(sorted(existing_ids), _tag(request)) if existing_ids else []
     # The evidence goes with a memory, but was not asked for.
-    matches = [match for match in went if match["id"] in known]
-    errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in known]
+    matches = [match for match in went if match["id"] in existing_ids]
+    errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in existing_ids]
     return {"count": len(matches), "matches": matches, "errors": errors}
 
 

@@ -66,7 +66,7 @@ class SupermemoryService(MemoryOperations):
         whole. Idempotent.
         """
         ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
-        return await self._accepted(ref, await self._write(ref, document, known=document.custom_id is not None), keep_context)
+        return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
         """Store the context before work on the document begins."""
@@ -77,16 +77,18 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def _write(
-        self, ref: SessionRef, document: Document, *, known: bool = True, replaces: bool = False, message_id: str | None = None
+        self, ref: SessionRef, document: Document, *, may_exist: bool = True, replaces: bool = False, message_id: str | None = None
     ) -> dict[str, Any]:
         for _ in range(_TRIES):
             try:
-                return await self._write_once(ref, document, known, replaces, message_id)
+                return await self._write_once(ref, document, may_exist, replaces, message_id)
             except VersionMismatch:
                 continue
         raise Conflict("the document is being changed by others all the time: try again")
 
-    async def _write_once(self, ref: SessionRef, document: Document, known: bool, replaces: bool, message_id: str | None) -> dict[str, Any]:
+    async def _write_once(
+        self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
+    ) -> dict[str, Any]:
         """As `add`; `replaces`: the text is the whole document.
 
         The new state is written first, in one script, over exactly the state that was read. Then outdated memories are
@@ -94,7 +96,7 @@ class SupermemoryService(MemoryOperations):
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
-        existing, version = await self._read(ref) if known else (None, None)
+        existing, version = await self._read(ref) if may_exist else (None, None)
         begins_anew = existing is not None
         if existing is not None:
             stored, names = stored_metadata(existing), [message.id for message in existing.messages]
@@ -110,7 +112,7 @@ class SupermemoryService(MemoryOperations):
                 text = content_of(existing)
             elif added is not None and others == (stored.get(TAGS) or []):
                 text, begins_anew = added, False
-        message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.said, message_id)
+        message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.stated_at, message_id)
         body = AppendMessagesRequest.model_validate(
             {"namespace": ref.namespace, "user_id": ref.user_id, "messages": [message], "context_window_max": WHOLE_WINDOW}
         )
@@ -127,9 +129,9 @@ class SupermemoryService(MemoryOperations):
         metadata = conversation.metadata
         if metadata is None:
             metadata = metadata_of(stored_metadata(existing)) if existing else {}
-        known = {message.id for message in existing.messages} if existing else set[str]()
+        existing_ids = {message.id for message in existing.messages} if existing else set[str]()
         sent = messages_of(conversation.messages, {**metadata, **({TAGS: tags[1:]} if tags[1:] else {})})
-        new = [message for message in sent if message["id"] not in known]
+        new = [message for message in sent if message["id"] not in existing_ids]
         answer = {"id": ref.session_id, "conversationId": ref.session_id}
         if existing and not new:
             return {**answer, "status": (await self._statuses([existing]))[0]}
@@ -252,14 +254,14 @@ class SupermemoryService(MemoryOperations):
         refs: dict[SessionRef, None] = {}
         for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
             values = {"namespace": {"eq": self._namespace}, "filter": messages, "limit": MAX_PAGE, "offset": offset}
-            found = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in found.memories if hit.session_id}
-            if found.next_offset is None:
+            results = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in results.memories if hit.session_id}
+            if results.next_offset is None:
                 break
         ordered = list(refs)[:: -1 if request.order == "asc" else 1]
         first = (request.page - 1) * size
-        shown = await self._documents(ordered[first : first + size], content=request.include_content)
-        return shown, page_of(request.page, size, len(ordered))
+        documents = await self._documents(ordered[first : first + size], content=request.include_content)
+        return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
         """Return the existing documents in order, in a constant number of round trips."""

@@ -90,11 +90,11 @@ class HostMiddleware:
             return site not in _OTHER_SITES
         if origin.decode("latin-1") in self._origins:
             return True
-        own, asked = _parts(origin), _parts(scheme.encode() + b"://" + host)
+        own, server_origin = _parts(origin), _parts(scheme.encode() + b"://" + host)
         if own is not None and site == b"same-origin":
             # Behind a TLS proxy the browser knows the scheme better.
-            asked = _parts(own[0] + b"://" + host)
-        return own is not None and own == asked
+            server_origin = _parts(own[0] + b"://" + host)
+        return own is not None and own == server_origin
 
 
 def _reads(scope: Scope) -> bool:

@@ -33,9 +33,9 @@ class KnownCallerMiddleware:
         except Unauthenticated:
             return  # the check behind says what is wrong
         gate = None if credential is None else self._gate()
-        known = None if gate is None or credential is None else gate.recall_principal(credential)
-        if known is not None:
-            principal, still_counts = known
+        recalled = None if gate is None or credential is None else gate.recall_principal(credential)
+        if recalled is not None:
+            principal, still_counts = recalled
             scope[TENANT] = _OPERATORS if principal.operator else principal.tenant
             if still_counts:
                 scope[PRINCIPAL] = principal

@@ -48,7 +48,7 @@ class RateLimitMiddleware:
         self._anonymous = None if required else EVERYBODY
         self._most_waiting = most_waiting
         self._pause = pause
-        self._held = 0
+        self._held_count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Principal | None = scope.get(PRINCIPAL, self._anonymous)
@@ -60,7 +60,7 @@ class RateLimitMiddleware:
         try:
             await limit.admit(caller.tenant, cost or 1)
         except AgentMemoryError as error:
-            if self._held < _MOST_HELD and limit.is_hammered(caller.tenant):
+            if self._held_count < _MOST_HELD and limit.is_hammered(caller.tenant):
                 await self._hold()
             await render(error)(scope, receive, send)
             return
@@ -76,8 +76,8 @@ class RateLimitMiddleware:
         return path.rstrip("/") not in _UNCOUNTED_PATHS and not is_console(path)
 
     async def _hold(self) -> None:
-        self._held += 1
+        self._held_count += 1
         try:
             await self._pause(_HOLD_SECONDS)
         finally:
-            self._held -= 1
+            self._held_count -= 1

@@ -67,11 +67,11 @@ class RelevanceEstimate:
         self._middle = median(listed or [0.0])
         self._spread = self._top - self._middle
         self._best = max(words.values(), default=0.0)
-        self.known = self._known_share()
+        self.known_factor = self._known_share()
 
     def __call__(self, name: str) -> float:
         """Return the relevance of a memory by its name."""
-        return self.known * probability(_weights()["memory"], self.memory_features(name)) if self.known else 0.0
+        return self.known_factor * probability(_weights()["memory"], self.memory_features(name)) if self.known_factor else 0.0
 
     def memory_features(self, name: str) -> Features:
         """Return what tells how likely a memory is meant."""
@@ -117,10 +117,10 @@ def probability(weights: Features, features: Features) -> float:
     return 1 / (1 + math.exp(-weights["bias"] - sum(weights.get(name, 0.0) * value for name, value in features.items())))
 
 
-def known_share(known: float, memories: int) -> float:
+def known_share(known_probability: float, memories: int) -> float:
     """Return the factor of all relevances where something is known with this probability, among so many memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
-    return min(max((known - least) / (_KNOWN - least), 0.0), 1.0)
+    return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
