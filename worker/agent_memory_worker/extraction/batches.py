@@ -46,35 +46,35 @@ class PromptShares:
         # What is only assumed is no reason to ask for nothing at all.
         room = max(room, 3 * LEAST_TOKENS)
         most = chat.context.most_asked or room
-        shown = max(min(int(room * messages), most), LEAST_TOKENS)
-        return cls(shown, min(int(room * before), most // 2), int(room * (1 - messages - before)))
+        message_tokens = max(min(int(room * messages), most), LEAST_TOKENS)
+        return cls(message_tokens, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
     def beside(self, before: int) -> int:
         """Return the tokens for messages if the context takes `before` tokens: they get its unused share."""
         return self.messages + max(self.before - before, 0)
 
 
-def within(messages: Sequence[StoredMessage], tokens: int, shown: int | None = None) -> list[StoredMessage]:
-    """Return the first messages within `tokens`, and within `shown` as a prompt shows them; at least one."""
-    taken: list[StoredMessage] = []
+def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
+    """Return the first messages within `tokens`, and within `prompt_tokens` as a prompt shows them; at least one."""
+    fitting: list[StoredMessage] = []
     for stored in messages:
         tokens -= stored.tokens
-        shown = None if shown is None else shown - stored.tokens - LINE_TOKENS
-        if taken and (tokens < 0 or (shown is not None and shown < 0)):
+        prompt_tokens = None if prompt_tokens is None else prompt_tokens - stored.tokens - LINE_TOKENS
+        if fitting and (tokens < 0 or (prompt_tokens is not None and prompt_tokens < 0)):
             break
-        taken.append(stored)
-    return taken
+        fitting.append(stored)
+    return fitting
 
 
 def size(messages: Sequence[StoredMessage]) -> int:
     return sum(stored.tokens + LINE_TOKENS for stored in messages)
 
 
-def asks_less_after(error: ModelUnavailable, chat: ChatModel, asked: int) -> bool:
-    """True if about `asked` tokens were too much for a slow model; it gets half as many from now on."""
-    if error.data.get("reason") != "timeout" or asked < 2 * LEAST_ASKED:
+def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
+    """True if about `message_tokens` tokens were too much for a slow model; it gets half as many from now on."""
+    if error.data.get("reason") != "timeout" or message_tokens < 2 * LEAST_ASKED:
         return False
-    chat.context.learn_timeout(asked)
+    chat.context.learn_timeout(message_tokens)
     return True
 
 

@@ -52,7 +52,7 @@ class _Fact:
     """A fact, when it was last said (epoch seconds), and whether somebody edited it."""
 
     memory: StoredMemory
-    said: float
+    last_said: float
     edited: bool
 
 
@@ -128,17 +128,17 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
             break
         if not await work.is_idle():
             return False
-        asked = waiting.pop(0)
+        group = waiting.pop(0)
         try:
-            answers = await _ask(work.runtime, chat, asked)
+            answers = await _ask(work.runtime, chat, group)
         except ModelAnswerInvalid as error:
-            if half := len(asked) // 2:
-                waiting[:0] = [asked[:half], asked[half:]]
+            if half := len(group) // 2:
+                waiting[:0] = [group[:half], group[half:]]
                 continue
             log.warning("a fact is not compared with those near it: %s", error)
-            answers = [_Question(question.newer, []) for question in asked]
+            answers = [_Question(question.newer, []) for question in group]
         done = [await _carry_out(work, answer, chat.model) for answer in answers]
-        await _remember(work.runtime, [question for question, judged in zip(asked, done, strict=True) if judged])
+        await _remember(work.runtime, [question for question, judged in zip(group, done, strict=True) if judged])
     return not waiting
 
 
@@ -161,17 +161,17 @@ async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]
         for other in filter(_compared, await comparable_memories(memory.record, others)):
             first, second = sorted((memory, other), key=lambda either: either.mid)
             near[first.mid, second.mid] = first, second
-    known = await runtime[MergeStore].are_judged([pair_by_words(*pair) for pair in near.values()])
-    unknown = [pair for pair, judged in zip(near.values(), known, strict=True) if not judged]
+    already_judged = await runtime[MergeStore].are_judged([pair_by_words(*pair) for pair in near.values()])
+    unknown = [pair for pair, judged in zip(near.values(), already_judged, strict=True) if not judged]
     mids = list({memory.mid for pair in unknown for memory in pair})
     rows = {row.name: row for row in await runtime[ShownMemoryReader].load_rows(mids)} if mids else {}
     pairs: list[tuple[_Fact, _Fact]] = []
     for pair in unknown:
         older, newer = sorted(
             (_Fact(memory, rows[memory.mid].last_said, rows[memory.mid].edited) for memory in pair),
-            key=lambda fact: (fact.said, fact.memory.version),
+            key=lambda fact: (fact.last_said, fact.memory.version),
         )
-        if older.memory.record.memory_type in _LASTING and older.said < newer.said:
+        if older.memory.record.memory_type in _LASTING and older.last_said < newer.last_said:
             pairs.append((newer, older))
     return pairs
 
@@ -201,14 +201,14 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
     numbers = {memory.mid: number for number, memory in enumerate(memories, start=1)}
-    asked = [
+    open_facts = [
         OpenFact(
             Candidate(question.newer.memory.record, evidence_of(question.newer.memory.record)[0], witnessed=True),
             [numbers[older.memory.mid] for older in question.older],
         )
         for question in questions
     ]
-    answers = await judge_facts(runtime, chat, memories, asked)
+    answers = await judge_facts(runtime, chat, memories, open_facts)
     ends = [set(answer.of) if answer.action == "SUPERSEDE" else set[int]() for answer in answers]
     return [
         _Question(question.newer, [older for older in question.older if numbers[older.memory.mid] in places])

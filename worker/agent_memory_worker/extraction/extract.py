@@ -39,7 +39,7 @@ from agent_memory.foundation.core.errors import Conflict, ContextExceeded, Model
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage
 from agent_memory.foundation.text.injection import suspicion
@@ -130,10 +130,12 @@ async def _extract(
     fence: Fence,
     shares: PromptShares,
 ) -> CommitOutcome:
-    hearing = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
+    statement_filter = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
     summary = rules.strategy == "summary"
     characters = sum(len(stored.message.content) for stored in (*batch, *journal.before))
-    messages, before, is_worth_it = await aside(lambda: _read_batch(hearing, batch, journal.before, questions=summary), characters)
+    messages, before, is_worth_it = await run_in_thread(
+        lambda: _read_batch(statement_filter, batch, journal.before, questions=summary), characters
+    )
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
     if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
@@ -144,23 +146,31 @@ async def _extract(
     def shorten(message: ExtractionMessage) -> str:
         return runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
 
-    new = await aside(lambda: _prompt_messages(messages, 1, shorten), characters)
+    new = await run_in_thread(lambda: _prompt_messages(messages, 1, shorten), characters)
     facts: list[Candidate] | None = None
     began, refused = monotonic(), list[str]()
     for _ in range(_ATTEMPTS):
         if summary:
             decisions: list[Decision] = await summarize(
-                runtime, chat, scope, journal.ref, rules, messages, new, shares=shares, clean=hearing.clean
+                runtime, chat, scope, journal.ref, rules, messages, new, shares=shares, clean=statement_filter.clean
             )
         else:
             if facts is None:
-                context = await aside(lambda: _context(runtime, before, shares.before), characters)
-                task = _task_of(rules, journal, messages[-1].said, chat.model)
+                context = await run_in_thread(lambda: _context(runtime, before, shares.before), characters)
+                task = _task_of(rules, journal, messages[-1].said_at, chat.model)
                 extracted = await _facts_of(chat, new, context, task, refused)
                 find = partial(
-                    _found, runtime, journal.ref, rules, extracted, messages, before=before, model=chat.model, clean=hearing.clean
+                    _find_candidates,
+                    runtime,
+                    journal.ref,
+                    rules,
+                    extracted,
+                    messages,
+                    before=before,
+                    model=chat.model,
+                    clean=statement_filter.clean,
                 )
-                facts = await aside(find, characters)
+                facts = await run_in_thread(find, characters)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
@@ -208,8 +218,8 @@ async def _facts_of(
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
     """Give other ids to facts whose id another owner has: ids can be computed from messages."""
-    taken = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
-    others = {name: runtime.ids.instead_of(name) for name in taken}
+    taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
+    others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
         replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact
         for fact in facts
@@ -217,30 +227,36 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 
 
 def _read_batch(
-    hearing: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
+    statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
     """Return new and earlier messages for the model, and whether asking is worth it."""
-    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _said(hearing, stored))]
-    before = [ExtractionMessage(stored, text) for stored in earlier if stored.seq < batch[0].seq and (text := _said(hearing, stored))]
+    messages = [
+        ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _statement_text(statement_filter, stored))
+    ]
+    before = [
+        ExtractionMessage(stored, text)
+        for stored in earlier
+        if stored.seq < batch[0].seq and (text := _statement_text(statement_filter, stored))
+    ]
     return messages, before, _worth_it(messages, before, questions=questions)
 
 
-def _found(
+def _find_candidates(
     runtime: Runtime, ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], messages: Sequence[ExtractionMessage], **more: Any
 ) -> list[Candidate]:
     return _screen(runtime, candidates(ref, rules, facts, messages, **more), messages)
 
 
-def _said(hearing: StatementFilter, stored: StoredMessage) -> str | None:
+def _statement_text(statement_filter: StatementFilter, stored: StoredMessage) -> str | None:
     """Return a message's text for the model; None for requests to forget, which would be remembered."""
-    return None if asked_to_forget(stored.message) is not None else hearing.said(stored.message)
+    return None if asked_to_forget(stored.message) is not None else statement_filter.text_for_model(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
     """Return the last earlier messages that fit."""
-    shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
-    each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
-    return _prompt_messages(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
+    latest = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
+    each = min(_CONTEXT_TOKENS, tokens // max(len(latest), 1) - LINE_TOKENS)
+    return _prompt_messages(latest, -len(latest), lambda message: runtime.counter.truncate(message.text, each))
 
 
 def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
@@ -261,24 +277,24 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):
         return True
-    asked = [*[message for message in before if message.states][-1:], *spoken]
+    turns = [*[message for message in before if message.states][-1:], *spoken]
     return any(
         asking.role == "assistant" and answer.role != "assistant" and asking.text.rstrip().endswith(("?", "？"))
-        for asking, answer in pairwise(asked)
+        for asking, answer in pairwise(turns)
     )
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
     """Number messages for the prompt: answers cite numbers, which cannot be invented ids."""
-    return [PromptMessage(number, message.role, cut(message), message.said) for number, message in enumerate(messages, start=first)]
+    return [PromptMessage(number, message.role, cut(message), message.said_at) for number, message in enumerate(messages, start=first)]
 
 
-def _task_of(rules: Rules, journal: Journal, said: datetime, model: str) -> ExtractionTask:
+def _task_of(rules: Rules, journal: Journal, said_at: datetime, model: str) -> ExtractionTask:
     ref = journal.ref
     names = {
         "message": "the new messages below",
         "context": "the context messages below",
-        "current_datetime": said.astimezone(rules.zone).isoformat(timespec="seconds"),
+        "current_datetime": said_at.astimezone(rules.zone).isoformat(timespec="seconds"),
         "session_id": ref.session_id,
         "namespace": ref.namespace or "none",
         "user_id": ref.user_id or "none",

@@ -24,7 +24,7 @@ from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.foundation.text.terms import stems
 from agent_memory.runtime import Runtime
@@ -62,15 +62,15 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
     around = await runtime[SimilarMemoryStore].load_near(scope, records, vectors)
     decisions: list[Decision] = quarantined
-    shown: dict[str, tuple[int, StoredMemory]] = {}
-    asked: list[OpenFact] = []
+    numbered_memories: dict[str, tuple[int, StoredMemory]] = {}
+    open_facts: list[OpenFact] = []
     fresh: list[MemoryRecord] = []
     holders: dict[str, str] = {}
     apart: set[str] = set()
     for candidate, around_fact in zip(facts, around, strict=True):
         if around_fact.same_id is not None:
             continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
-        same = await aside(partial(_same, candidate.record, around_fact), around_fact.characters)
+        same = await run_in_thread(partial(_same, candidate.record, around_fact), around_fact.characters)
         if same is not None:
             decisions += _evidence(candidate, same)
             continue
@@ -83,12 +83,12 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
         if around_fact.holder is not None:
             holders[candidate.record.id] = around_fact.holder.mid
         for memory in near:
-            shown.setdefault(memory.mid, (len(shown) + 1, memory))
-        asked.append(OpenFact(candidate, [shown[memory.mid][0] for memory in near]))
-    if asked:
-        memories = [memory for _, memory in shown.values()]
-        answers = _with_slots(memories, asked, await judge_facts(runtime, chat, memories, asked), holders)
-        judged, added = _apply_answers(memories, asked, answers, holders)
+            numbered_memories.setdefault(memory.mid, (len(numbered_memories) + 1, memory))
+        open_facts.append(OpenFact(candidate, [numbered_memories[memory.mid][0] for memory in near]))
+    if open_facts:
+        memories = [memory for _, memory in numbered_memories.values()]
+        answers = _with_slots(memories, open_facts, await judge_facts(runtime, chat, memories, open_facts), holders)
+        judged, added = _apply_answers(memories, open_facts, answers, holders)
         decisions += judged
         fresh += added
     settled = _one_per_slot(decisions, fresh, holders)
@@ -124,16 +124,19 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 
 
 async def judge_facts(
-    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact]
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
     """Return a valid decision for each fact, from one call, or several for a small context.
 
     A fact that an answer leaves out, or decides about with facts that were not shown, is added.
     """
     decided: list[DecisionAnswer] = []
-    most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(asked))), _LEAST_NOTE_TOKENS))
-    while len(decided) < len(asked):
-        group = _fitting(runtime, chat, memories, asked[len(decided) : len(decided) + most], tokens)
+    most, tokens = (
+        len(open_facts),
+        min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS)),
+    )
+    while len(decided) < len(open_facts):
+        group = _fitting(runtime, chat, memories, open_facts[len(decided) : len(decided) + most], tokens)
         try:
             decided += await _decisions(runtime, chat, memories, group, tokens)
         except ContextExceeded:
@@ -148,27 +151,27 @@ async def judge_facts(
 
 
 def _fitting(
-    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
     """Return the first facts that fit into one call with their neighbors; at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
-    shown: set[int] = set()
-    for number, open_ in enumerate(asked):
-        new = set(open_.near) - shown
+    shown_numbers: set[int] = set()
+    for number, open_ in enumerate(open_facts):
+        new = set(open_.near) - shown_numbers
         texts = [open_.candidate.record.text, *(memories[k - 1].record.text for k in new)]
         room -= sum(min(runtime.counter.count(text), tokens) + _NOTE_LINE_TOKENS for text in texts) + _DECISION_TOKENS
         if number and room < 0:
-            return asked[:number]
-        shown |= new
-    return asked
+            return open_facts[:number]
+        shown_numbers |= new
+    return open_facts
 
 
 async def _decisions(
-    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> list[DecisionAnswer]:
     """Return the decisions about some facts. Raises as `judge_facts`, and ContextExceeded."""
-    numbers = sorted({k for open_ in asked for k in open_.near})
-    shown = {k: number for number, k in enumerate(numbers, start=1)}
+    numbers = sorted({k for open_ in open_facts for k in open_.near})
+    prompt_numbers = {k: number for number, k in enumerate(numbers, start=1)}
 
     def cut(text: str) -> str:
         return runtime.counter.truncate(text, tokens)
@@ -178,13 +181,13 @@ async def _decisions(
         for record in (memories[k - 1].record for k in numbers)
     ]
     new = [
-        NewNote(cut(record.text), record.memory_type.value, _when(record), [shown[k] for k in open_.near], record.slot)
-        for open_, record in ((open_, open_.candidate.record) for open_ in asked)
+        NewNote(cut(record.text), record.memory_type.value, _when(record), [prompt_numbers[k] for k in open_.near], record.slot)
+        for open_, record in ((open_, open_.candidate.record) for open_ in open_facts)
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
     by_number = {decision.n: decision for decision in answer.decisions}
     decided: list[DecisionAnswer] = []
-    for number, open_ in enumerate(asked, start=1):
+    for number, open_ in enumerate(open_facts, start=1):
         add = DecisionAnswer(n=number, action="ADD")
         decision = by_number.get(number, add)
         of = [numbers[k - 1] for k in decision.of if 1 <= k <= len(numbers)]
@@ -196,12 +199,12 @@ async def _decisions(
 
 
 def _with_slots(
-    memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
     """Decide about facts added to a taken slot: they repeat its value, or end it."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
-    for open_, answer in zip(asked, answers, strict=True):
+    for open_, answer in zip(open_facts, answers, strict=True):
         record = open_.candidate.record
         place = places.get(holders.get(record.id, ""))
         if answer.action == "ADD" and place is not None:
@@ -217,7 +220,7 @@ def _when(record: MemoryRecord) -> str:
 
 
 def _apply_answers(
-    memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """Return decisions, and facts that are simply new.
 
@@ -227,7 +230,7 @@ def _apply_answers(
     fresh: list[MemoryRecord] = []
     touched: set[str] = set()
     # Of several facts for a taken slot, the latest ends its value.
-    pairs = sorted(zip(asked, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
+    pairs = sorted(zip(open_facts, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
     for open_, answer in pairs:
         candidate, record = open_.candidate, open_.candidate.record
         of = [memories[k - 1] for k in dict.fromkeys(answer.of)]
@@ -256,11 +259,11 @@ def _apply_answers(
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
     """Return a fact older than its slot's value as true until that began; None for any other."""
-    kept = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
-    if kept is None or kept.pinned or begins_at(kept) <= begins_at(record):
+    holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
+    if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
         return None
-    ends = min(time for time in (record.valid_to, begins_at(kept)) if time is not None)
-    return record.model_copy(update={"valid_to": ends, "superseded_by": kept.id})
+    ends = min(time for time in (record.valid_to, begins_at(holder)) if time is not None)
+    return record.model_copy(update={"valid_to": ends, "superseded_by": holder.id})
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
@@ -299,32 +302,36 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
     New facts of one slot follow each other. A fact beside its slot's holder (`holders`, by id) loses the slot.
     """
     settled: list[Decision] = []
-    taken: dict[str, MemoryRecord] = {}
+    records_by_slot: dict[str, MemoryRecord] = {}
     for decision in decisions:
         if isinstance(decision, Supersede):
             ends = {memory.mid for memory in decision.old}
             slot = decision.record.slot
-            if slot in taken or holders.get(decision.record.id, "") not in {"", *ends}:
+            if slot in records_by_slot or holders.get(decision.record.id, "") not in {"", *ends}:
                 decision = Supersede(decision.old, decision.record.model_copy(update={"slot": None}))
             elif slot is not None:
-                taken[slot] = decision.record
+                records_by_slot[slot] = decision.record
         elif isinstance(decision, Update) and decision.record.slot != decision.memory.record.slot:
             slot = decision.record.slot
-            if slot in taken or slot is None:
+            if slot in records_by_slot or slot is None:
                 decision = Update(
                     decision.memory, decision.record.model_copy(update={"slot": decision.memory.record.slot}), decision.evidence
                 )
             else:
-                taken[slot] = decision.record
+                records_by_slot[slot] = decision.record
         settled.append(decision)
     added: list[MemoryRecord] = []
     last: dict[str, int] = {}
     for record in sorted(fresh, key=begins_at):
         slot = record.slot
-        if slot in taken and begins_at(record) < begins_at(taken[slot]) and record.valid_to is None:
-            added.append(record.model_copy(update={"slot": None, "valid_to": begins_at(taken[slot]), "superseded_by": taken[slot].id}))
+        if slot in records_by_slot and begins_at(record) < begins_at(records_by_slot[slot]) and record.valid_to is None:
+            added.append(
+                record.model_copy(
+                    update={"slot": None, "valid_to": begins_at(records_by_slot[slot]), "superseded_by": records_by_slot[slot].id}
+                )
+            )
             continue
-        if slot is None or slot in taken or record.id in holders:
+        if slot is None or slot in records_by_slot or record.id in holders:
             added.append(record.model_copy(update={"slot": None}) if slot else record)
             continue
         if slot in last:

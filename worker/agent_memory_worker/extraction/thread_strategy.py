@@ -43,7 +43,7 @@ async def summarize(
     ref: SessionRef,
     rules: Rules,
     messages: Sequence[ExtractionMessage],
-    shown: Sequence[PromptMessage],
+    prompt_messages: Sequence[PromptMessage],
     *,
     shares: PromptShares,
     clean: Callable[[str], str],
@@ -57,7 +57,7 @@ async def summarize(
         return []
     words = max(min(rules.summary_words, shares.answer * 3 // 4), _LEAST_WORDS)
     former = None if summary is None else runtime.counter.shorten(summary.record.text, max(shares.before, LEAST_TOKENS))
-    answer = await chat.structured(thread_prompt(former, shown, rules, words), ThreadSummary)
+    answer = await chat.structured(thread_prompt(former, prompt_messages, rules, words), ThreadSummary)
     text = runtime.counter.truncate(clean(answer.summary.strip()), words * 3)
     if not clean_text(text) or rules.blocklist.holds(text):
         return []
@@ -77,8 +77,10 @@ async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[st
     return names[1 if await runtime[MemoryStore].taken_ids(scope, [free]) else 0], None
 
 
-def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:
-    return summarize_thread(former, shown, max_words=words, instructions=rules.instructions, zone=rules.zone, language=rules.language)
+def thread_prompt(former: str | None, prompt_messages: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:
+    return summarize_thread(
+        former, prompt_messages, max_words=words, instructions=rules.instructions, zone=rules.zone, language=rules.language
+    )
 
 
 def _record(
@@ -93,7 +95,7 @@ def _record(
 ) -> MemoryRecord:
     cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(message.id for message in messages)]))[-_MOST_CITED:]
     former = dict(old.metadata) if old is not None else {}
-    first, last = min(message.said for message in messages), max(message.said for message in messages)
+    first, last = min(message.said_at for message in messages), max(message.said_at for message in messages)
     count = former.get("message_count", 0)
     metadata = former | {
         "source_session_id": ref.session_id,

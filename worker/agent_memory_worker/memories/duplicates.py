@@ -23,7 +23,7 @@ from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInva
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.foundation.text.normalization import Kin, kin
 from agent_memory.foundation.text.terms import terms
@@ -49,16 +49,16 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()
-    gone = 0
+    merged_count = 0
     for tenant in tenants:
         async for page in runtime[MemoryScan].walk_memories(scope_of_work(tenant), _FACTS, by="changed", since=since):
-            gone += await _merge_repeats(runtime, scope_of_work(tenant), [memory for memory in page if memory.version >= since])
+            merged_count += await _merge_repeats(runtime, scope_of_work(tenant), [memory for memory in page if memory.version >= since])
     if _judges(runtime):
         idle = await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds)
         for tenant in tenants:
-            gone += await _compact_similar(runtime, tenant, began if tenant in idle else None)
+            merged_count += await _compact_similar(runtime, tenant, began if tenant in idle else None)
     await runtime[JobTimes].note_looked(_JOB, began)
-    return gone
+    return merged_count
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
@@ -70,15 +70,15 @@ async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> 
     since = await runtime[JobTimes].looked_until(cursor)
     if began is None:
         return 0
-    gone, complete = 0, True
+    merged_count, complete = 0, True
     async for page in runtime[MemoryScan].walk_memories(scope, _FACTS, by="changed", since=max(since - _OVERLAP_MICROS, 0)):
         merged, all_judged = await _merge_similar(runtime, scope, page)
-        gone, complete = gone + merged, complete and all_judged
+        merged_count, complete = merged_count + merged, complete and all_judged
         if not complete:
             break
     if complete:
         await runtime[JobTimes].note_looked(cursor, began)
-    return gone
+    return merged_count
 
 
 async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
@@ -89,14 +89,14 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
     """Merge the duplicates of selected memories; return how many went."""
-    wanted = replace(selection, memory_type=_FACTS.memory_type)
-    gone = 0
-    async for page in runtime[MemoryScan].walk_memories(scope, wanted, by="changed"):
-        gone += await _merge_repeats(runtime, scope, page)
+    fact_selection = replace(selection, memory_type=_FACTS.memory_type)
+    merged_count = 0
+    async for page in runtime[MemoryScan].walk_memories(scope, fact_selection, by="changed"):
+        merged_count += await _merge_repeats(runtime, scope, page)
         if _judges(runtime):
             current = await runtime[MemoryScan].load_current(scope, [memory.mid for memory in page])
-            gone += (await _merge_similar(runtime, scope, current))[0]
-    return gone
+            merged_count += (await _merge_similar(runtime, scope, current))[0]
+    return merged_count
 
 
 def _judges(runtime: Runtime) -> bool:
@@ -117,23 +117,23 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             families[kin(memory.record)][memory.mid] = memory
         return [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
 
-    asked = await aside(add_families, _characters(page))
+    twin_searches = await run_in_thread(add_families, _characters(page))
     names: dict[str, None] = {}
-    for start in range(0, len(asked), _QUERIES):
-        for twins in await runtime[MemoryScan].find_twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
+    for start in range(0, len(twin_searches), _QUERIES):
+        for twins in await runtime[MemoryScan].find_twins(scope, twin_searches[start : start + _QUERIES], _MOST_TWINS):
             names.update(dict.fromkeys(twins))
     for memory in page:
         names.pop(memory.mid, None)
     loaded = await _loaded(runtime, scope, list(names))
-    kins = await aside(lambda: [kin(memory.record) for memory in loaded], _characters(loaded))
+    kins = await run_in_thread(lambda: [kin(memory.record) for memory in loaded], _characters(loaded))
     for memory, same in zip(loaded, kins, strict=True):
         if (family := families.get(same)) is not None:
             family[memory.mid] = memory
-    gone = 0
+    merged_count = 0
     for merge in (merge for family in families.values() if len(family) > 1 for merge in plan(list(family.values()))):
         if await runtime[MergeStore].merge_memories(scope, merge.stays, merge.merged, merge.repeats):
-            gone += len(merge.repeats)
-    return gone
+            merged_count += len(merge.repeats)
+    return merged_count
 
 
 def _first(family: dict[str, StoredMemory]) -> StoredMemory:
@@ -149,15 +149,15 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
     """Merge similar memories that a model judges equal; return how many went, and whether all were judged."""
-    gone, complete = 0, True
+    merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
-    asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
+    unjudged = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
     most = _PAIRS_PER_CALL
-    while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
+    while unjudged and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
         await runtime[ContextLimits].load_learned(chat)
-        offered = asked[:most]
-        batch = await aside(partial(_fitting, runtime, chat, offered), sum(_characters(pair) for pair in offered))
+        offered = unjudged[:most]
+        batch = await run_in_thread(partial(_fitting, runtime, chat, offered), sum(_characters(pair) for pair in offered))
         try:
             same = await _judged(chat, batch)
         except ContextExceeded as error:
@@ -167,7 +167,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
                 continue
             # Pairs that do not fit cannot be judged: both stay.
             log.warning("two similar memories are not compared: %s", error)
-            asked = asked[1:]
+            unjudged = unjudged[1:]
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
@@ -177,11 +177,13 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
                 # A memory merged just now is no longer what was judged; the next pass asks again.
-                gone += int(await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other]))
+                merged_count += int(
+                    await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other])
+                )
         different = [pair_by_versions(*pair) for number, pair in enumerate(batch, start=1) if number not in same]
         await runtime[MergeStore].remember_judged(different)
-        asked = asked[len(batch) :]
-    return gone, complete
+        unjudged = unjudged[len(batch) :]
+    return merged_count, complete
 
 
 def _fitting(
@@ -200,23 +202,23 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
     """Return pairs (would stay, would go) with similar vectors, each once, nearest first."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
-    seen = {memory.mid: memory for memory in page}
+    memories_by_mid = {memory.mid: memory for memory in page}
     pairs: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
     with_vector = [memory for memory in candidates if memory.mid in vectors]
     radius = 1.0 - runtime.settings.compaction.similarity
     for start in range(0, len(with_vector), _QUERIES):
         batch = with_vector[start : start + _QUERIES]
-        asked = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
-        around = await runtime[MemoryScan].find_near(scope, asked, radius, _MOST_NEAR)
-        missing = {near.mid for neighbours in around for near in neighbours} - seen.keys()
-        seen |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
+        searches = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
+        around = await runtime[MemoryScan].find_near(scope, searches, radius, _MOST_NEAR)
+        missing = {near.mid for neighbours in around for near in neighbours} - memories_by_mid.keys()
+        memories_by_mid |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
         close = [
-            (memory, seen[near.mid])
+            (memory, memories_by_mid[near.mid])
             for memory, nears in zip(batch, around, strict=True)
             for near in nears
-            if near.mid in seen and near.mid != memory.mid
+            if near.mid in memories_by_mid and near.mid != memory.mid
         ]
-        for stays, goes in await aside(partial(_comparable, close), sum(_characters(pair) for pair in close)):
+        for stays, goes in await run_in_thread(partial(_comparable, close), sum(_characters(pair) for pair in close)):
             pairs.setdefault((stays.mid, goes.mid), (stays, goes))
     return list(pairs.values())
 

@@ -21,15 +21,15 @@ async def end_forgotten(runtime: Runtime) -> int:
     """Delete what was forgotten more than `forgotten_kept_days` ago and not restored; return how many changes."""
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
-    gone = offset = 0
+    deleted_count = offset = 0
     while changes := await runtime[ChangeStore].find_forgettings(before, offset, _BATCH):
         for tenant, change_id in changes:
             scope = scope_of_work(tenant)
             deleted = await _delete_forgotten(runtime, scope, change_id)
-            gone += deleted
+            deleted_count += deleted
             # Restored memories keep their history, and the change its place in the list.
             offset += not deleted
-    return gone
+    return deleted_count
 
 
 async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> bool:

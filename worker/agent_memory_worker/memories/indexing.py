@@ -12,7 +12,7 @@ from agent_memory.features.memories.store import IndexEntry, IndexJob, MemorySto
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.base import Embedder
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.foundation.text.passages.splitting import beginning, split_passages
 from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
@@ -31,10 +31,10 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
     time; `long_texts` counts them. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
-    jobs, gone = await runtime[MemoryStore].index_jobs(list(leases))
-    for mid in gone:
+    jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
+    for mid in missing:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
-    passages = await aside(lambda: {job.mid: _passages(job) for job in jobs}, sum(len(job.record.text) for job in jobs))
+    passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, sum(len(job.record.text) for job in jobs))
     done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
     long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: len(passages[job.mid]))
     if not long:
@@ -95,7 +95,7 @@ async def _index(
         )
 
     read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
-    items = await aside(lambda: [entry(job) for job in jobs], read)
+    items = await run_in_thread(lambda: [entry(job) for job in jobs], read)
     return sum(await runtime[MemoryStore].write_index(items))
 
 

@@ -12,14 +12,14 @@ async def forget_by_settings(runtime: Runtime) -> int:
     """Delete what the policy selects, with one budget per tenant; return how many memories went."""
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
-    gone = 0
+    deleted_count = 0
     for tenant in await runtime[MemoryScan].memory_tenants():
         while True:
             answer = await runtime[RetentionService].forget_by_policy(
                 scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False
             )
-            gone += answer.deleted
+            deleted_count += answer.deleted
             # Memories changed meanwhile stay, so fewer than all may have gone.
             if answer.deleted < MAX_DELETIONS:
                 break
-    return gone
+    return deleted_count

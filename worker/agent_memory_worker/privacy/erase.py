@@ -74,17 +74,17 @@ class _Erasing:
     async def _round(self) -> int:
         """Delete everything found once; return how much."""
         if self._what.agent_id is not None:
-            found = await self._erase_agent_sessions(self._what.agent_id)
-            found += await self._purge_agent(self._what.agent_id)
+            erased = await self._erase_agent_sessions(self._what.agent_id)
+            erased += await self._purge_agent(self._what.agent_id)
         else:
-            found = await self._erase_sessions() + await self._erase_memories()
+            erased = await self._erase_sessions() + await self._erase_memories()
         if self._what.session_id is not None:
             await self._runtime[TraceStore].forget_evidence(self._scope, self._what, self.unreadable.add)
-        found["versions"] += await self._runtime[TraceStore].forget_past(self._scope, self._what, self.unreadable.add)
+        erased["versions"] += await self._runtime[TraceStore].forget_past(self._scope, self._what, self.unreadable.add)
         await self._require_standing()
-        found += await self._run_erasers()
-        self.counts += found
-        return (+found).total()
+        erased += await self._run_erasers()
+        self.counts += erased
+        return (+erased).total()
 
     async def _require_standing(self) -> None:
         """Raise _OrderEnded if the order ended; called between each look and its deletion."""
@@ -173,12 +173,12 @@ class _Erasing:
         if what.namespace is None and what.agent_id is not None:
             agent_id = what.agent_id
             counts["keys"] += await self._runtime[TokenService].forget_agent(self._scope.tenant, agent_id)
-            counts["orders"] += await traces.forget_orders(self._scope, lambda kept: may_name_agent(kept, agent_id))
+            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name_agent(order, agent_id))
             counts["answers"] += await traces.forget_answers(agent_id)
         elif what.namespace is None and what.user_id is not None:
             user_id = what.user_id
             counts["keys"] += await self._runtime[TokenService].forget_user(self._scope.tenant, user_id)
-            counts["orders"] += await traces.forget_orders(self._scope, lambda kept: may_name_user(kept, user_id))
+            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name_user(order, user_id))
             # Last, because answers may have been cached meanwhile.
             counts["answers"] += await traces.forget_answers(user_id)
         await traces.rewrite_log()

@@ -76,9 +76,9 @@ async def purge_source(
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
-    said = SourceMessages(request)
+    source_messages = SourceMessages(request)
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, request, selection, dry, said, unreadable)
+        run = _Run(runtime, scope, request, selection, dry, source_messages, unreadable)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
@@ -87,7 +87,7 @@ async def purge_source(
             break
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
-    counts += await strike(runtime, scope, request, owner, said, unreadable, dry=dry)
+    counts += await strike(runtime, scope, request, owner, source_messages, unreadable, dry=dry)
     return counts, named
 
 
@@ -101,7 +101,7 @@ class _Run:
         source: PurgeRequest,
         selection: Selection,
         dry: bool,
-        said: SourceMessages,
+        source_messages: SourceMessages,
         unreadable: UnreadableRecords,
     ) -> None:
         self._runtime = runtime
@@ -109,7 +109,7 @@ class _Run:
         self._source = source
         self._selection = selection
         self._dry = dry
-        self._said = said
+        self._source_messages = source_messages
         self._unreadable = unreadable
         self.counts: Counter[str] = Counter()
         self.touched: set[Group] = set()
@@ -119,13 +119,13 @@ class _Run:
         """Return True if there was something to do."""
         rounds = await self._rounds()
         tainted = {mid for mids in rounds for mid in mids}
-        self._said.mids |= tainted
+        self._source_messages.mids |= tainted
         await self._reject(tainted)
         done = bool(tainted)
-        seen: set[str] = set()
+        judged_mids: set[str] = set()
         async for verdict in self._verdicts(tainted):
-            if not verdict.goes and not verdict.idle and verdict.memory.mid not in seen:
-                seen.add(verdict.memory.mid)
+            if not verdict.goes and not verdict.idle and verdict.memory.mid not in judged_mids:
+                judged_mids.add(verdict.memory.mid)
                 with self._unreadable.passing_over(f"m:{verdict.memory.mid}"):
                     done = await self._mend(verdict) or done
         for mids in reversed(rounds):
@@ -172,7 +172,9 @@ class _Run:
         """End proposals that contain something of the source."""
         where = {"st": "proposed"}
         where |= {
-            name: wanted.eq for name, wanted in (("ns", self._selection.namespace), ("u", self._selection.user_id)) if wanted and wanted.eq
+            name: name_filter.eq
+            for name, name_filter in (("ns", self._selection.namespace), ("u", self._selection.user_id))
+            if name_filter and name_filter.eq
         }
         _, names = await self._runtime[ChangeStore].find_changes(self._scope, where, 0, _MOST_PROPOSALS)
         for change in await self._runtime[ChangeStore].load_changes(self._scope, names):
@@ -216,7 +218,7 @@ class _Run:
         for verdict in verdicts:
             self._note(verdict)
             self.named += [verdict.memory.versions[-1].record.id]
-        gone = [True] * len(verdicts)
+        removed = [True] * len(verdicts)
         if not self._dry:
             items = [
                 (verdict.memory.versions[-1].record, None if verdict.memory.now is None else verdict.memory.now.version)
@@ -224,8 +226,8 @@ class _Run:
             ]
             await self._runtime[LineageStore].forget_names(self._scope, [verdict.memory for verdict in verdicts])
             dropped = await self._runtime[MemoryStore].drop_records(self._scope, items)
-            gone = [ok or verdict.memory.now is None for ok, verdict in zip(dropped, verdicts, strict=True)]
-        for verdict in (verdict for verdict, ok in zip(verdicts, gone, strict=True) if ok):
+            removed = [ok or verdict.memory.now is None for ok, verdict in zip(dropped, verdicts, strict=True)]
+        for verdict in (verdict for verdict, ok in zip(verdicts, removed, strict=True) if ok):
             self.counts["matched" if verdict.matched else "inferred"] += 1
 
     def _count(self, verdict: PurgeVerdict) -> None:
@@ -235,6 +237,6 @@ class _Run:
     def _note(self, verdict: PurgeVerdict) -> None:
         """Note whose summaries may contain something of the memory."""
         for version in verdict.memory.versions:
-            self._said.note(version.record)
+            self._source_messages.note(version.record)
             record = version.record
             self.touched.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))

@@ -47,7 +47,7 @@ async def strike(
     scope: Scope,
     source: PurgeRequest,
     owner: tuple[str | None, str | None],
-    said: SourceMessages,
+    source_messages: SourceMessages,
     unreadable: UnreadableRecords,
     *,
     dry: bool,
@@ -59,21 +59,21 @@ async def strike(
         _, refs = await runtime[SessionStore].list(scope, *owner, offset, _PAGE)
         for ref in refs:
             with unreadable.passing_over(f"w:{runtime[SessionStore].sid(scope, ref)}"):
-                counts += await _strike_session(runtime, scope, source, ref, said, dry=dry)
+                counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
         if len(refs) < _PAGE:
             return counts
         offset += _PAGE
 
 
 async def _strike_session(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, said: SourceMessages, *, dry: bool
+    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, source_messages: SourceMessages, *, dry: bool
 ) -> Counter[str]:
     for _ in range(_ATTEMPTS):
         state = await runtime[SessionStore].get(scope, ref)
         if state is None:
             break
-        bad = [stored for stored in state.messages if _is_of(runtime, scope, source, ref, stored, said)]
-        drops = state.context is not None and _may_tell(source, state, bad, said.of(ref))
+        bad = [stored for stored in state.messages if _is_of(runtime, scope, source, ref, stored, source_messages)]
+        drops = state.context is not None and _may_tell(source, state, bad, source_messages.of(ref))
         if not bad and not drops:
             break
         seqs = [stored.seq for stored in bad]
@@ -82,16 +82,18 @@ async def _strike_session(
     return Counter()
 
 
-def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: SourceMessages) -> bool:
+def _is_of(
+    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
+) -> bool:
     """True if a message is of the source, by itself or through its memory."""
     # A source is not judged by words; messages may have none: a tool call, pictures.
-    if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
+    if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
-    return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in said.mids
+    return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in source_messages.mids
 
 
-def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], said: Collection[str]) -> bool:
+def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
     """True if the summary may cover the source's messages: some left the session, or nobody knows."""
-    if said:
-        return not {stored.message.id for stored in state.messages}.issuperset(said)
+    if message_ids:
+        return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

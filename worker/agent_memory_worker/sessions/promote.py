@@ -17,7 +17,7 @@ from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, Sessi
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import BadInput, IdTaken
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime
@@ -34,7 +34,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
     Memories and cursor are written in one step, so a repeat has no effect.
     """
     promoted: list[str] = []
-    taken: set[str] = set()
+    taken_ids: set[str] = set()
     longterm = runtime.settings.longterm
     while (journal := await runtime[SessionStore].journal(sid, "jp", _BATCH)) is not None:
         if not journal.waiting and not journal.own:
@@ -43,8 +43,8 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
         rules = await _rules_of(runtime, scope, journal)
-        hearing = StatementFilter(rules.blocklist, longterm.redact_secrets)
-        if pending and not await store_own(runtime, sid, journal, pending, hearing):
+        statement_filter = StatementFilter(rules.blocklist, longterm.redact_secrets)
+        if pending and not await store_own(runtime, sid, journal, pending, statement_filter):
             continue
         journal = _up_to_request(journal) if runtime[ForgetRequests].proposes else journal
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
@@ -53,12 +53,12 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             # Before the cursor passes them: a repeat after a crash changes nothing.
             await runtime[ForgetRequests].answer(scope, journal.ref, asking)
             # Forgotten messages are read anew; the request itself is never remembered.
-            asked = {message.id for message in asking}
-            messages = [stored for stored in messages if stored.message.id not in asked]
-        records = await _records_of(runtime, rules, hearing, journal, messages)
+            request_ids = {message.id for message in asking}
+            messages = [stored for stored in messages if stored.message.id not in request_ids]
+        records = await _records_of(runtime, rules, statement_filter, journal, messages)
         # An id that another owner has, by chance or because it can be computed, is replaced.
         records = [
-            record.model_copy(update={"id": runtime.ids.instead_of(record.id)}) if record.id in taken else record for record in records
+            record.model_copy(update={"id": runtime.ids.instead_of(record.id)}) if record.id in taken_ids else record for record in records
         ]
         fence = Fence(
             sid=sid,
@@ -73,7 +73,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         try:
             states = await runtime[MemoryStore].write(scope, records, fence=fence, background=True)
         except IdTaken as error:
-            taken.update(error.ids)
+            taken_ids.update(error.ids)
             continue
         if states is None:
             continue  # Another worker was faster, or the session was deleted: read again.
@@ -96,15 +96,15 @@ def _up_to_request(journal: Journal) -> Journal:
 
 
 async def _records_of(
-    runtime: Runtime, rules: Rules, hearing: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
+    runtime: Runtime, rules: Rules, statement_filter: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
 ) -> list[MemoryRecord]:
     """Return messages as memories, with categories where no model extracts facts."""
 
     def build() -> list[MemoryRecord]:
-        texts = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
+        texts = [(stored, statement_filter.text(stored.message)) for stored in messages if stored.promote]
         return [screen_record(runtime.settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
 
-    records = await aside(build, sum([len(stored.message.content) for stored in messages]))
+    records = await run_in_thread(build, sum([len(stored.message.content) for stored in messages]))
     categories = await nearest_categories(runtime, [record.text for record in records], rules.categories)
     return [
         record if category is None or record.category is not None else record.model_copy(update={"category": category})

@@ -18,7 +18,7 @@ from agent_memory.features.sessions.codec import OwnMemory, decode_own
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal
 from agent_memory.foundation.api.principals import scope_of_work, scope_of_writer
 from agent_memory.foundation.core.permissions import within
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord
@@ -39,7 +39,7 @@ class _Waiting:
     record: MemoryRecord
 
 
-async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: StatementFilter) -> bool:
+async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
     """Store waiting memories as if their writers had created them: repeats are evidence, slots have one fact.
 
     Memories that their writer could not create, or with a taken id, are refused; the session reports it. Returns False
@@ -48,8 +48,8 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     if not runtime.settings.longterm.enabled:
         # Switched off since.
         return await _end(runtime, sid, journal, pending, {})
-    waiting = await aside(
-        lambda: {name: _waiting(runtime, journal, raw, hearing) for name, raw in pending.items()}, sum(map(len, pending.values()))
+    waiting = await run_in_thread(
+        lambda: {name: _waiting(runtime, journal, raw, statement_filter) for name, raw in pending.items()}, sum(map(len, pending.values()))
     )
     refused = {name: _BEYOND for name, memory in waiting.items() if not _reaches(journal, memory)}
     allowed = [memory for name, memory in waiting.items() if name not in refused]
@@ -67,11 +67,11 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     return len(stored) + len(refused) == len(pending)
 
 
-def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFilter) -> _Waiting:
+def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: StatementFilter) -> _Waiting:
     own = decode_own(raw)
     placed = with_session_owner(journal.ref, own.record).model_copy(
         update={
-            "text": hearing.clean(own.record.text),
+            "text": statement_filter.clean(own.record.text),
             "extraction_strategy": journal.strategy.strategy,
             "persisted_at": datetime.now(UTC),
             # Nothing is extracted from what a caller states.
@@ -108,9 +108,9 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
             stated=True,
             written=written,
         )
-        if not outcome.taken:
+        if not outcome.taken_groups:
             return set(done) if outcome.done else None
-        refused.update({whose[position][0]: _TAKEN for position in outcome.taken})
+        refused.update({whose[position][0]: _TAKEN for position in outcome.taken_groups})
     return set()
 
 

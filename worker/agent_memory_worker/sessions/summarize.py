@@ -16,10 +16,10 @@ from agent_memory.features.sessions.store import SessionStore, outside_blocks
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.learned_context import ContextLimits
-from agent_memory.foundation.llm.threads import aside
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage
-from agent_memory.foundation.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
+from agent_memory.foundation.text.extractive_summary import SpokenMessage, statements_of, statements_of_summary, summarize
 from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
@@ -56,19 +56,19 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         leaving = state.messages[: len(state.messages) - len(stay)]
         if not leaving:
             return False  # One message alone is larger than the window: there is nothing to drop.
-        told = await aside(
+        messages = await run_in_thread(
             partial(outside_blocks, leaving, context_blocks(runtime.settings.longterm.context_tags)),
             sum(len(stored.message.content) for stored in leaving),
         )
         budget = summary_tokens(window)
         chat = None if plainly else runtime[TenantModels].chat(tenant)
-        telling = _model_summary(runtime, chat, state, told, budget) if chat else _sentence_summary(runtime, state, told, budget)
+        telling = _model_summary(runtime, chat, state, messages, budget) if chat else _sentence_summary(runtime, state, messages, budget)
         try:
             summary = await telling
         except ContextExceeded as error:
             # Too large for the model's context now and later: the session does not wait.
             log.warning("a session is summarized without the language model: %s", error)
-            summary = await _sentence_summary(runtime, state, told, budget)
+            summary = await _sentence_summary(runtime, state, messages, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
@@ -109,7 +109,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
     With QUARANTINE, suspicious messages are left out, and a suspicious summary is refused.
     """
     # Tool calls and pictures have no text.
-    left = await aside(
+    left = await run_in_thread(
         lambda: [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)],
         sum(len(stored.message.content) for stored in leaving),
     )
@@ -142,12 +142,12 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
     """Return the summary after a run of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
-    messages = await aside(
+    messages = await run_in_thread(
         lambda: [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run],
         sum(len(stored.message.content) for stored in run),
     )
-    shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
-    answer = await chat.structured(summarize_messages(former, shown, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
+    prompt_messages = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
+    answer = await chat.structured(summarize_messages(former, prompt_messages, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
     text = answer.summary.strip()
     bare = text.strip(".! ").casefold()
     if not bare or bare in _DECLINED:
@@ -180,17 +180,17 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
     longest = max(budget // 2, 16)
 
     def write() -> str:
-        told = [
-            Said(stored.message.content, stored.message.role, stored.message.created_at)
+        spoken = [
+            SpokenMessage(stored.message.content, stored.message.role, stored.message.created_at)
             for stored in leaving
             if stored.message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored)
         ]
         statements = statements_of_summary(state.context or "", split_sentences, leaving[0].message.created_at)
-        statements += statements_of(told, split_sentences)
+        statements += statements_of(spoken, split_sentences)
         short = [replace(each, text=_shortened(runtime, " ".join(each.text.split()), longest)) for each in statements]
         return summarize(short, budget, runtime.counter.count, UTC)
 
-    text = await aside(write, sum(len(stored.message.content) for stored in leaving))
+    text = await run_in_thread(write, sum(len(stored.message.content) for stored in leaving))
     return text or state.context or _NOTHING
 
 
