@@ -183,14 +183,14 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the server's message in one line, and the problems of a 422."""
-    said = body.get("detail", body.get("message"))
-    if isinstance(said, list):
-        problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", said) if isinstance(problem, dict)]
+    detail = body.get("detail", body.get("message"))
+    if isinstance(detail, list):
+        problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
         return "; ".join(map(_problem_line, problems))[
             :MAX_MESSAGE_CHARS
         ] or f"{_place(response)} answered {response.status_code}", problems
-    if isinstance(said, str) and said:
-        return said[:MAX_MESSAGE_CHARS], []
+    if isinstance(detail, str) and detail:
+        return detail[:MAX_MESSAGE_CHARS], []
     text = response.text.strip()[:MAX_MESSAGE_CHARS]
     return f"{_place(response)} answered {response.status_code}" + (f": {text}" if text else ""), []
 

@@ -44,16 +44,19 @@ def _flat(
 
 def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
     """Return a search whose default mode is semantic, as in the archived client."""
-    known = signature(method)
-    parameters = {**known.parameters, "search_mode": known.parameters["search_mode"].replace(default=SearchModeEnum.SEMANTIC)}
+    method_signature = signature(method)
+    parameters = {
+        **method_signature.parameters,
+        "search_mode": method_signature.parameters["search_mode"].replace(default=SearchModeEnum.SEMANTIC),
+    }
 
     @wraps(method)
     async def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
-        if "search_mode" not in known.bind(*args, **kwargs).arguments:
+        if "search_mode" not in method_signature.bind(*args, **kwargs).arguments:
             kwargs["search_mode"] = SearchModeEnum.SEMANTIC
         return await method(*args, **kwargs)
 
-    call.__signature__ = known.replace(parameters=list(parameters.values()))  # pyright: ignore[reportAttributeAccessIssue]
+    call.__signature__ = method_signature.replace(parameters=list(parameters.values()))  # pyright: ignore[reportAttributeAccessIssue]
     return call
 
 

@@ -215,8 +215,8 @@ def schema(name: str, schema_format: SchemaFormat) -> ToolSchema:
     return _in_format(BY_NAME[name], schema_format)
 
 
-def schemas(schema_format: SchemaFormat, wanted: Iterable[Definition]) -> ToolSchemaCollection:
-    return ToolSchemaCollection([_in_format(definition, schema_format) for definition in wanted])
+def schemas(schema_format: SchemaFormat, selected: Iterable[Definition]) -> ToolSchemaCollection:
+    return ToolSchemaCollection([_in_format(definition, schema_format) for definition in selected])
 
 
 def _in_format(definition: Definition, schema_format: SchemaFormat) -> ToolSchema:

@@ -17,13 +17,13 @@ class ToolScope:
     user_id: str | None = None
     agent_id: str | None = None
 
-    def user(self, wanted: str | None) -> str | None:
+    def user(self, requested: str | None) -> str | None:
         """Return the user to act for. Raises MemoryValidationError if the model names another one."""
-        return _own_or_wanted("user_id", self.user_id, wanted)
+        return _own_or_wanted("user_id", self.user_id, requested)
 
-    def space(self, wanted: str | None) -> str | None:
+    def space(self, requested: str | None) -> str | None:
         """Return the namespace to act in. Raises MemoryValidationError if the model names another one."""
-        return _own_or_wanted("namespace", self.namespace, wanted)
+        return _own_or_wanted("namespace", self.namespace, requested)
 
     @property
     def binds(self) -> bool:
@@ -40,9 +40,9 @@ class ToolScope:
             raise MemoryNotFoundError(f"Memory {memory.id} not found")
 
 
-def _own_or_wanted(name: str, own: str | None, wanted: str | None) -> str | None:
+def _own_or_wanted(name: str, own: str | None, requested: str | None) -> str | None:
     if own is None:
-        return wanted or None
-    if wanted and wanted != own:
-        raise MemoryValidationError(f"{name}: {wanted!r} is not that of this conversation: leave it out")
+        return requested or None
+    if requested and requested != own:
+        raise MemoryValidationError(f"{name}: {requested!r} is not that of this conversation: leave it out")
     return own

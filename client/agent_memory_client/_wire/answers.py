@@ -84,12 +84,12 @@ def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
     """Parse an answer and its headers. Raises MemoryProtocolError."""
     answer = parse(Acknowledgement, response)
     headers = response.headers
-    said = {
+    header_values = {
         "operation_id": headers.get("X-Operation-Id"),
         "searchable": headers["X-Searchable"] == "true" if "X-Searchable" in headers else None,
         "pending": answer.status == "pending" or headers.get("X-Pending") == "true",
     }
-    return answer.model_copy(update=said)
+    return answer.model_copy(update=header_values)
 
 
 def parse_list(adapter: TypeAdapter[list[Value]], what: str, response: httpx.Response) -> list[Value]:

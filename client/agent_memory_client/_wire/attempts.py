@@ -63,11 +63,11 @@ def body_of(call: Call) -> bytes | None:
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
     """Return seconds to wait before retry `attempt` (from 1); None if the server asks for more than the maximum."""
-    asked = retry_after_of(response.headers) if response is not None else None
-    if asked is not None and asked > MAX_WAIT_SECONDS:
+    server_wait = retry_after_of(response.headers) if response is not None else None
+    if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
     backoff = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
-    return max(asked or 0.0, backoff * random.uniform(0.5, 1.0))
+    return max(server_wait or 0.0, backoff * random.uniform(0.5, 1.0))
 
 
 @dataclass(slots=True)

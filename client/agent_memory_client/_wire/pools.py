@@ -39,7 +39,7 @@ class AsyncPools:
             return pool.client
         with self._lock:
             client, self._unused = self._unused or self._make(), None
-            open_pools = {known: kept for known, kept in self._pools.items() if not known.is_closed()}
+            open_pools = {other_loop: open_pool for other_loop, open_pool in self._pools.items() if not other_loop.is_closed()}
             pool = _LoopPool(client, _close_at_the_end(client))
             self._pools = {**open_pools, loop: pool}
         await anext(pool.closing)

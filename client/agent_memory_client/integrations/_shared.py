@@ -91,8 +91,8 @@ class SessionMessages(EitherClient):
         """Return messages, oldest first; with a limit, the newest `limit` of them."""
         messages: list[MemoryMessage] = []
         try:
-            for asked in _windows(limit):
-                messages = self._get(self.blocking, asked).messages
+            for window in _windows(limit):
+                messages = self._get(self.blocking, window).messages
                 if limit is not None and len(messages) >= limit:
                     break
         except MemoryNotFoundError:
@@ -102,8 +102,8 @@ class SessionMessages(EitherClient):
     async def aread(self, limit: int | None = None) -> list[MemoryMessage]:
         messages: list[MemoryMessage] = []
         try:
-            for asked in _windows(limit):
-                messages = (await self.awaited(lambda client, asked=asked: self._get(client, asked))).messages
+            for window in _windows(limit):
+                messages = (await self.awaited(lambda client, window=window: self._get(client, window))).messages
                 if limit is not None and len(messages) >= limit:
                     break
         except MemoryNotFoundError:
@@ -173,10 +173,12 @@ class SessionMessages(EitherClient):
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
         """Return user and id of each session; of all users if none is set here."""
-        found: list[tuple[str | None, str]] = []
-        while page := (await self.awaited(lambda client, found=found: self._list(client, len(found), identities=True))).identities:
-            found += [(session.user_id, their_session_id(session.session_id)) for session in page]
-        return found
+        identities: list[tuple[str | None, str]] = []
+        while page := (
+            await self.awaited(lambda client, identities=identities: self._list(client, len(identities), identities=True))
+        ).identities:
+            identities += [(session.user_id, their_session_id(session.session_id)) for session in page]
+        return identities
 
     def _list(self, client: Any, offset: int, *, identities: bool = False) -> Any:
         return client.sessions.list(100, offset, **self.owner, identities=identities)
@@ -201,22 +203,22 @@ class Recall(EitherClient):
         self.limit = limit
         self.needed = needed
 
-    def lines(self, said: str) -> str:
+    def lines(self, text: str) -> str:
         """Return lines for a model's instructions that fit the text; "" if nothing fits."""
-        if is_blank(said):
+        if is_blank(text):
             return ""
         try:
-            return _lines(self._render(self.blocking, said))
+            return _lines(self._render(self.blocking, text))
         except MemoryUnavailableError:
             if self.needed:
                 raise
             return ""
 
-    async def alines(self, said: str) -> str:
-        if is_blank(said):
+    async def alines(self, text: str) -> str:
+        if is_blank(text):
             return ""
         try:
-            return _lines(await self.awaited(lambda client: self._render(client, said)))
+            return _lines(await self.awaited(lambda client: self._render(client, text)))
         except MemoryUnavailableError:
             if self.needed:
                 raise
@@ -229,8 +231,8 @@ class Recall(EitherClient):
         results = await self.awaited(lambda client: self._search(client, query, limit, more))
         return results.memories
 
-    def _render(self, client: Any, said: str) -> Any:
-        return client.prompts.render(said, long_term_search={"limit": self.limit, **self.filters})
+    def _render(self, client: Any, text: str) -> Any:
+        return client.prompts.render(text, long_term_search={"limit": self.limit, **self.filters})
 
     def _search(self, client: Any, query: str, limit: int | None, more: dict[str, Any]) -> Any:
         return client.memories.search(query, limit=self.limit if limit is None else limit, **(self.filters | more))
@@ -275,9 +277,9 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
     fields = {name: value for name, value in more.items() if value is not None}
     if "id" in fields:
         fields["id"] = our_id(fields["id"])
-    said = {"role": _our_role(role), "content": None if is_blank(text) else text}
+    base_fields = {"role": _our_role(role), "content": None if is_blank(text) else text}
     try:
-        return MemoryMessage.model_validate({**said, **fields, raw[0]: raw[1]})
+        return MemoryMessage.model_validate({**base_fields, **fields, raw[0]: raw[1]})
     except ValidationError as error:
         raise validation_error(error) from error
 

@@ -90,8 +90,8 @@ class AgentMemoryContextProvider(ContextProvider):
         self._schemas = tool_schemas(tools)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        said = "\n".join(message.text for message in context.input_messages if message.role == "user" and message.text)
-        if lines := await self._recall.alines(said):
+        user_text = "\n".join(message.text for message in context.input_messages if message.role == "user" and message.text)
+        if lines := await self._recall.alines(user_text):
             context.extend_instructions(self.source_id, lines)
         if self._schemas:
             calls = Tools(self._recall.client, session.session_id, self._recall.user_id, self._recall.namespace)

@@ -61,9 +61,9 @@ class AgentMemoryMemory(MemoryBase):
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
             # With other marks the server would take a known message for a new one.
-            known = {_their_id(message) for message in await self._session.aread()}
-            added = [message for message in messages if allow_duplicates or message.id not in known]
-            await self._session.aappend([_our(message, named, again=message.id in known) for message in added])
+            stored_ids = {_their_id(message) for message in await self._session.aread()}
+            added = [message for message in messages if allow_duplicates or message.id not in stored_ids]
+            await self._session.aappend([_our(message, named, again=message.id in stored_ids) for message in added])
 
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any

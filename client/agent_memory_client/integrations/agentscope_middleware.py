@@ -58,15 +58,15 @@ class AgentMemoryMiddleware(MiddlewareBase):
         self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
     ) -> AsyncGenerator[Any, None]:
         """Store the user's messages, the agent's tool calls, their results and the answer."""
-        known = {message.id for message in agent.state.context}
+        earlier_ids = {message.id for message in agent.state.context}
         async for event in next_handler(**input_kwargs):
             yield event
-        await self.keep([message for message in agent.state.context if message.id not in known])
+        await self.keep([message for message in agent.state.context if message.id not in earlier_ids])
 
     async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
         context: Sequence[Any] = agent.state.context
-        said = next((message.get_text_content() for message in reversed(context) if message.role == "user"), None)
-        lines = await self._recall.alines(said or "")
+        user_text = next((message.get_text_content() for message in reversed(context) if message.role == "user"), None)
+        lines = await self._recall.alines(user_text or "")
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:

@@ -154,8 +154,8 @@ class AgentMemoryMemoryService(BaseMemoryService):
         await access.awaited(lambda client: client.memories.create(records))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        found = await Recall(self._client, user_id, app_name, limit=self._limit).asearch(query)
-        return SearchMemoryResponse(memories=[_entry(memory) for memory in found])
+        memories = await Recall(self._client, user_id, app_name, limit=self._limit).asearch(query)
+        return SearchMemoryResponse(memories=[_entry(memory) for memory in memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory of this user and app; an unknown id is no error."""
@@ -260,6 +260,6 @@ def _text(content: types.Content | None) -> str:
 
 
 def _entry(memory: MemoryRecordResult) -> MemoryEntry:
-    said = memory.event_date or memory.created_at
+    event_time = memory.event_date or memory.created_at
     content = types.Content(role="user", parts=[types.Part(text=memory.text)])
-    return MemoryEntry(id=memory.id, content=content, author="user", timestamp=said.isoformat())
+    return MemoryEntry(id=memory.id, content=content, author="user", timestamp=event_time.isoformat())

@@ -67,20 +67,20 @@ class AgentMemoryStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: reads see the state before; of several puts of one key the last counts."""
-        wanted = list(ops)
+        op_list = list(ops)
         results: dict[int, ItemResult] = {}
-        for positions, operations in self._parts(wanted):
+        for positions, operations in self._parts(op_list):
             answers = self._access.blocking.items.batch(operations, **self._access.owner)
             results.update(zip(positions, answers, strict=True))
-        return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
+        return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        wanted = list(ops)
+        op_list = list(ops)
         results: dict[int, ItemResult] = {}
-        for positions, operations in self._parts(wanted):
+        for positions, operations in self._parts(op_list):
             answers = await self._access.awaited(lambda client, sent=operations: client.items.batch(sent, **self._access.owner))
             results.update(zip(positions, answers, strict=True))
-        return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
+        return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
         """Close the blocking twin; the client stays open."""

@@ -149,8 +149,8 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
-            gone = {message.id for message in _queue(messages, n)}
-            return [message for message in messages if message.id not in gone]
+            removed_ids = {message.id for message in _queue(messages, n)}
+            return [message for message in messages if message.id not in removed_ids]
 
         return _theirs(_queue(await self._session(key).achange(change), n))
 
@@ -195,8 +195,8 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
         self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = next((message.content for message in reversed(messages or []) if message.role == MessageRole.USER), None)
-        return await self._recall.alines(said or "")
+        user_text = next((message.content for message in reversed(messages or []) if message.role == MessageRole.USER), None)
+        return await self._recall.alines(user_text or "")
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         if not self.keep_messages:
@@ -204,9 +204,9 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
         by_session: dict[str, list[ChatMessage]] = {}
         for message in messages:
             by_session.setdefault(str(message.additional_kwargs.get("session_id", self.name)), []).append(message)
-        for session_id, said in by_session.items():
+        for session_id, session_messages in by_session.items():
             session = SessionMessages(self._recall.client, session_id, self._recall.user_id, self._recall.namespace)
-            await session.aappend(_ours(said))
+            await session.aappend(_ours(session_messages))
 
 
 def _ours(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> list[MemoryMessage]:

@@ -101,8 +101,8 @@ def get_memory_tools(
 
     Errors are reported to the model. Raises ValueError for an unknown name.
     """
-    known = Tools(client, session_id, user_id, namespace)
-    return [_tool(known, schema) for schema in tool_schemas(tools)]
+    memory_tools = Tools(client, session_id, user_id, namespace)
+    return [_tool(memory_tools, schema) for schema in tool_schemas(tools)]
 
 
 def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:

@@ -111,12 +111,12 @@ def memory_instructions(
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
     async def remembered(context: RunContext[Any]) -> str:
-        return await recall.alines(_said(context.prompt))
+        return await recall.alines(_prompt_text(context.prompt))
 
     return remembered
 
 
-def _said(prompt: Any) -> str:
+def _prompt_text(prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt
     texts = [part if isinstance(part, str) else getattr(part, "content", None) for part in prompt or ()]
@@ -134,9 +134,9 @@ def _our(message: ModelMessage, raw: Any) -> MemoryMessage:
         calls = [tool_call(part.tool_call_id, part.tool_name, part.args_as_json_str()) for part in parts if isinstance(part, ToolCallPart)]
         text = "\n".join(part.content for part in parts if isinstance(part, TextPart))
         return our_message("assistant", text, (MESSAGE, raw), tool_calls=calls or None)
-    said = "\n".join(_said(part.content) for part in parts if isinstance(part, UserPromptPart))
+    user_text = "\n".join(_prompt_text(part.content) for part in parts if isinstance(part, UserPromptPart))
     if any(isinstance(part, UserPromptPart) for part in parts):
-        return our_message("user", said, (MESSAGE, raw))
+        return our_message("user", user_text, (MESSAGE, raw))
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
     if results:
         call_id = results[0].tool_call_id

@@ -255,38 +255,38 @@ class ToolCalls(Resource):
                 names = ", ".join([*definitions.BY_NAME, *self._groups])
                 return error_answer("calling a tool", LookupError(f"there is no tool {name!r}, there are {names}"))
 
-    async def _store(self, wanted: arguments.StoreArguments, scope: ToolScope) -> dict[str, Any]:
-        records = [arguments.record_of(memory, scope.space(memory.namespace), scope.user(memory.user_id)) for memory in wanted.memories]
+    async def _store(self, tool_input: arguments.StoreArguments, scope: ToolScope) -> dict[str, Any]:
+        records = [arguments.record_of(memory, scope.space(memory.namespace), scope.user(memory.user_id)) for memory in tool_input.memories]
         answer = await self._memories.create(records)
         count = f"{len(records)} {'memory' if len(records) == 1 else 'memories'}"
         return {"status": answer.status, "message": f"Created {count} successfully", "ids": [record.id for record in records]}
 
-    async def _edit(self, wanted: arguments.EditArguments, scope: ToolScope) -> dict[str, Any]:
-        updates = wanted.updates
+    async def _edit(self, tool_input: arguments.EditArguments, scope: ToolScope) -> dict[str, Any]:
+        updates = tool_input.updates
         if not updates:
             return error_answer("editing a memory", ValueError("give at least one field to change"))
         for field, bound in (("namespace", scope.space), ("user_id", scope.user)):
             if field in updates:
                 updates[field] = bound(updates[field])
         if scope.binds:
-            scope.check(await self._memories.get(wanted.memory_id))
-        return {"memory": await self._memories.edit(wanted.memory_id, updates)}
+            scope.check(await self._memories.get(tool_input.memory_id))
+        return {"memory": await self._memories.edit(tool_input.memory_id, updates)}
 
     async def _take_away(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         if name == definitions.FORGET_MEMORY:
             return await self._forget(parse_arguments(arguments.ForgetArguments, values), scope)
         return await self._delete(parse_arguments(arguments.DeleteArguments, values), scope)
 
-    async def _forget(self, wanted: arguments.ForgetArguments, scope: ToolScope) -> dict[str, Any]:
+    async def _forget(self, tool_input: arguments.ForgetArguments, scope: ToolScope) -> dict[str, Any]:
         answer = await self._memories.forget_by_request(
-            wanted.text, ids=wanted.ids, user_id=scope.user_id, namespace=scope.namespace, dry_run=wanted.dry_run
+            tool_input.text, ids=tool_input.ids, user_id=scope.user_id, namespace=scope.namespace, dry_run=tool_input.dry_run
         )
         return forget_answer(answer)
 
-    async def _delete(self, wanted: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
+    async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
         """Skip memories of others, as the server skips unknown ids. Raises if none is left."""
-        memory_ids = list(wanted.memory_ids)
-        for memory_id in wanted.memory_ids if scope.binds else ():
+        memory_ids = list(tool_input.memory_ids)
+        for memory_id in tool_input.memory_ids if scope.binds else ():
             try:
                 scope.check(await self._memories.get(memory_id))
             except MemoryNotFoundError:

@@ -82,24 +82,24 @@ class ArchiveTools(ModelTools):
         if name == ARCHIVAL_MEMORY_INSERT:
             return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:
-            wanted = parse_arguments(ArchiveSearchArguments, values)
-            filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(wanted.start_date, wanted.end_date)}
-            filters |= {"topics": {"any": wanted.tags} if wanted.tags else None, **archive_of(scope.user_id, scope.agent_id)}
-            return await self._search(wanted.query, wanted.page, scope, filters)
-        said = {"memory_type": SAID_TYPES, **said_to(scope.user_id, scope.agent_id)}
+            tool_input = parse_arguments(ArchiveSearchArguments, values)
+            filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(tool_input.start_date, tool_input.end_date)}
+            filters |= {"topics": {"any": tool_input.tags} if tool_input.tags else None, **archive_of(scope.user_id, scope.agent_id)}
+            return await self._search(tool_input.query, tool_input.page, scope, filters)
+        message_filters = {"memory_type": SAID_TYPES, **said_to(scope.user_id, scope.agent_id)}
         if name == CONVERSATION_SEARCH:
-            asked = parse_arguments(ConversationSearchArguments, values)
-            return await self._search(asked.query, asked.page, scope, said)
+            question = parse_arguments(ConversationSearchArguments, values)
+            return await self._search(question.query, question.page, scope, message_filters)
         dated = parse_arguments(ConversationDateArguments, values)
-        return await self._search("", dated.page, scope, {**said, "created_at": in_days(dated.start_date, dated.end_date)})
+        return await self._search("", dated.page, scope, {**message_filters, "created_at": in_days(dated.start_date, dated.end_date)})
 
-    async def _insert(self, wanted: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
+    async def _insert(self, tool_input: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
         """Store it as the user's, or as the agent's own if no user is named."""
         record = checked(
             ClientMemoryRecord,
-            text=wanted.content,
+            text=tool_input.content,
             memory_type=MemoryTypeEnum.SEMANTIC,
-            topics=wanted.tags,
+            topics=tool_input.tags,
             user_id=scope.user_id,
             agent_id=None if scope.user_id else scope.agent_id,
             namespace=scope.namespace,

@@ -167,18 +167,18 @@ class BlockTools(ModelTools):
         block = await self._shown_block(label, scope)
         owner = query(agent_id=block.agent_id, user_id=block.user_id, namespace=block.namespace)
         edit = await self._read(BlockEdit, Call("PATCH", _block_path(label), owner, json=body, idempotent=False))
-        said = "nothing changed" if edit.change is None else edit.change.said
+        change_text = "nothing changed" if edit.change is None else edit.change.said
         size = f"{edit.block.chars} of {edit.block.limit} characters"
-        return {"summary": f"{label}: {said}; it has {size} now", "label": label, "value": edit.block.value}
+        return {"summary": f"{label}: {change_text}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
         """Return the block that prompts of this conversation show. Raises MemoryNotFoundError."""
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
-        shown = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
-        for block in shown:
+        blocks = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
+        for block in blocks:
             if block.label == label:
                 return block
-        raise MemoryNotFoundError(f"there is no block {label!r}; there are: {', '.join(block.label for block in shown) or 'none'}")
+        raise MemoryNotFoundError(f"there is no block {label!r}; there are: {', '.join(block.label for block in blocks) or 'none'}")
 
 
 def _block_path(label: str) -> str:

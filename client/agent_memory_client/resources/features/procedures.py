@@ -183,14 +183,17 @@ class ProcedureTools(ModelTools):
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})
-            found = (await self._read(ProcedureSearchResponse, call)).procedures
-            return {"summary": "\n".join(_told(procedure) for procedure in found) or "No procedure fits.", "count": len(found)}
+            procedures = (await self._read(ProcedureSearchResponse, call)).procedures
+            return {
+                "summary": "\n".join(_procedure_text(procedure) for procedure in procedures) or "No procedure fits.",
+                "count": len(procedures),
+            }
         body = {key: values[key] for key in ("when_to_use", "steps", "tools", "pitfalls") if key in values} | owner
-        kept = await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
-        return {"summary": f"Kept as {kept.id}.", "id": kept.id}
+        stored = await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
+        return {"summary": f"Kept as {stored.id}.", "id": stored.id}
 
 
-def _told(procedure: Procedure) -> str:
+def _procedure_text(procedure: Procedure) -> str:
     lines: Sequence[str] = (
         f"When: {procedure.when_to_use} (ID: {procedure.id})",
         *(f"{number}. {step}" for number, step in enumerate(procedure.steps, start=1)),

@@ -74,12 +74,12 @@ class ProfileTools(ModelTools):
             return {"error": "nobody is named as the user of this conversation"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), q=values.get("query"))
         profile = await self._read(Profile, Call("GET", _PATH, params))
-        shown = profile.model_dump(mode="json", include={"static", "dynamic", "slots"})
+        profile_values = profile.model_dump(mode="json", include={"static", "dynamic", "slots"})
         answer: dict[str, Any] = {
             "summary": f"{len(profile.static)} stable and {len(profile.dynamic)} current facts",
-            "static": [entry["text"] for entry in shown["static"]],
-            "dynamic": [entry["text"] for entry in shown["dynamic"]],
-            "slots": {topic: {name: entry["text"] for name, entry in values.items()} for topic, values in shown["slots"].items()},
+            "static": [entry["text"] for entry in profile_values["static"]],
+            "dynamic": [entry["text"] for entry in profile_values["dynamic"]],
+            "slots": {topic: {name: entry["text"] for name, entry in values.items()} for topic, values in profile_values["slots"].items()},
         }
         if profile.memories is not None:
             answer["memories"] = [memory.get("text") for memory in profile.memories]

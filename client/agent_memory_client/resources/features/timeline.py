@@ -51,9 +51,9 @@ class TimelineTools(ModelTools):
             return {"error": "nobody is named as the user of this conversation"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), **values)
         timeline = await self._read(Timeline, Call("GET", _PATH, params))
-        shown = timeline.model_dump(mode="json", include={"events"})["events"]
+        events = timeline.model_dump(mode="json", include={"events"})["events"]
         names = ("id", "text", "start", "end", "precision", "who")
         return {
-            "summary": f"{len(shown)} of {timeline.total} events",
-            "events": [{name: event[name] for name in names} for event in shown],
+            "summary": f"{len(events)} of {timeline.total} events",
+            "events": [{name: event[name] for name in names} for event in events],
         }
