@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent_memory.extensions.profile.entries import FollowedMemory, entry_of
-from agent_memory.extensions.timeline.event_time import event_time, time_of_text
+from agent_memory.extensions.timeline.event_time import Precision, event_time, time_of_text
 from agent_memory.extensions.timeline.events import events_of
 from agent_memory.extensions.timeline.periods import group_events, period_of
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
@@ -116,13 +116,13 @@ def test_a_model_says_what_is_an_event() -> None:
 def test_periods_are_those_of_the_calendar() -> None:
     assert period_of(date(2024, 12, 31), "week")[2] == "2025-W01"
     assert period_of(date(2024, 2, 10), "month")[:2] == (date(2024, 2, 1), date(2024, 2, 29))
+    starts: list[tuple[str, date, Precision]] = [
+        ("month", date(2024, 3, 1), "month"),
+        ("monday", date(2024, 3, 4), "day"),
+        ("sunday", date(2024, 3, 10), "day"),
+    ]
     events = [
-        TimelineEvent(id=name, text=name, start=start, end=start, precision=precision, last_said=SAID)
-        for name, start, precision in (
-            ("month", date(2024, 3, 1), "month"),
-            ("monday", date(2024, 3, 4), "day"),
-            ("sunday", date(2024, 3, 10), "day"),
-        )
+        TimelineEvent(id=name, text=name, start=start, end=start, precision=precision, last_said=SAID) for name, start, precision in starts
     ]
     weeks = [(period.name, [event.id for event in period.events]) for period in group_events(events, "week", {})]
     assert weeks == [("2024-03", ["month"]), ("2024-W10", ["monday", "sunday"])]
