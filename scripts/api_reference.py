@@ -24,9 +24,10 @@ def reference() -> str:
 def _page(document: Schema) -> Iterator[str]:
     yield "# API reference\n"
     yield (
-        f"Made of the OpenAPI document of version {document['info']['version']}, which a running server has at `/openapi.json` and "
-        "shows, to be tried, at `/docs`. Every operation can answer 401 and 403 where the server [asks for credentials](security.md), 422 "
-        "for what does not fit, with the field's name, and 503 with `Retry-After` when an engine is away.\n"
+        f"For developers who call the HTTP API directly. Generated from the OpenAPI document of version {document['info']['version']}; a "
+        "running server has it at `/openapi.json` and as a page at `/docs`. Every operation can return 401 and 403 if the server "
+        "[asks for credentials](running/access.md), 422 with the name of an invalid field, and 503 with `Retry-After` if Redis is "
+        "unavailable.\n"
     )
     groups: dict[str, list[tuple[str, str, Schema]]] = {}
     for path, operations in document["paths"].items():

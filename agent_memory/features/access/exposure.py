@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_HOW = "AUTH_MODE=token asks for API keys (docs/running/security.md)"
+_HOW = "AUTH_MODE=token asks for API keys (docs/running/access.md)"
 
 
 def check_exposure(settings: Settings, host: str) -> None:
