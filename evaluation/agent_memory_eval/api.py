@@ -53,7 +53,7 @@ class Api:
 
 async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
     """Wait until no background work is pending, and return its last state. Raises StartupError after `seconds`."""
-    deadline, said = time.monotonic() + seconds, time.monotonic()
+    deadline, last_note = time.monotonic() + seconds, time.monotonic()
     while True:
         work: dict[str, dict[str, Any]] = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
         pending, now = sum(kind["pending"] for kind in work.values()), time.monotonic()
@@ -61,9 +61,9 @@ async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
             return work
         if now > deadline:
             raise StartupError(f"background work is still pending after {seconds:.0f} s: {work}")
-        if now - said > _SAY_SECONDS:
+        if now - last_note > _SAY_SECONDS:
             say(f"{pending} pieces of background work are pending")
-            said = now
+            last_note = now
         await asyncio.sleep(_POLL_SECONDS)
 
 

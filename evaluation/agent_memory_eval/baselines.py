@@ -33,10 +33,10 @@ class Baselines:
         """Return for each question the ids of the best turns by each system."""
         texts = [turn.text for turn in conversation.turns]
         vectors = np.concatenate([await self._embedder.embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
-        asked = await self._embedder.embed([question.text for question in questions], role="query")
+        query_vectors = await self._embedder.embed([question.text for question in questions], role="query")
         words = Bm25([terms(text) for text in texts])
         rankings: list[dict[str, list[str]]] = []
-        for question, query in zip(questions, asked, strict=True):
+        for question, query in zip(questions, query_vectors, strict=True):
             near = np.argsort(-(vectors @ query), kind="stable")[:_FUSED].tolist()
             worded = words.rank(terms(question.text))[:_FUSED]
             orders = zip(SYSTEMS, (near, worded, fuse(near, worded)), strict=True)
@@ -46,13 +46,13 @@ class Baselines:
 
 def terms(text: str) -> list[str]:
     """Split a text: English stems without stop words; Chinese and Japanese as characters and pairs of them."""
-    found: list[str] = []
+    split_terms: list[str] = []
     for word in _WORD.findall(text.lower()):
         if re.match(f"[{_HAN_AND_KANA}]", word):
-            found += [*word, *map("".join, pairwise(word))]
+            split_terms += [*word, *map("".join, pairwise(word))]
         elif word not in STOP_WORDS:
-            found.append(Stemmer.Stemmer("english").stemWord(word))
-    return found
+            split_terms.append(Stemmer.Stemmer("english").stemWord(word))
+    return split_terms
 
 
 class Bm25:

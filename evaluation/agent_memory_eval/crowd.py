@@ -41,9 +41,9 @@ class CrowdResult:
 def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
     """Return conversations of other users with `size` turns together, drawn from the turns of all sets."""
     rng = random.Random(_SEED)
-    said = [turn for one in sets for conversation in one.conversations for turn in conversation.turns]
-    said = rng.sample(said, min(len(said), max(size // _REPEATED, 1)))
-    drawn = [replace(rng.choice(said), id=str(n), session=str(n % _PER_USER // _PER_SESSION)) for n in range(size)]
+    turns = [turn for one in sets for conversation in one.conversations for turn in conversation.turns]
+    turns = rng.sample(turns, min(len(turns), max(size // _REPEATED, 1)))
+    drawn = [replace(rng.choice(turns), id=str(n), session=str(n % _PER_USER // _PER_SESSION)) for n in range(size)]
     return [Conversation(str(start), tuple(drawn[start : start + _PER_USER]), ()) for start in range(0, size, _PER_USER)]
 
 

@@ -53,4 +53,4 @@ def judge(report: SetReport, floors: Mapping[str, float], *, sampled: bool) -> l
     """Return each floor whose figure was measured."""
     figures = {**report.get(NONE, {}), **report.get(EVERY, {})}
     measured = {name: figures[name] for name in floors if name in figures}
-    return [FloorResult(name, floors[name], 100 * (found.high if sampled else found.mean)) for name, found in measured.items()]
+    return [FloorResult(name, floors[name], 100 * (figure.high if sampled else figure.mean)) for name, figure in measured.items()]

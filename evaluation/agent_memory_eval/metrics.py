@@ -35,14 +35,14 @@ def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str,
     }
 
 
-def prompt_scores(shown: Collection[str], evidence: Collection[str]) -> dict[str, float]:
+def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dict[str, float]:
     """Score the memories in a prompt: evidence and precision if the question has evidence, else "nothing shown"."""
-    hits = len(set(shown) & set(evidence))
-    scores = {"lines": float(len(shown))}
+    hits = len(set(prompt_ids) & set(evidence))
+    scores = {"lines": float(len(prompt_ids))}
     if not evidence:
-        return scores | {"nothing shown": float(not shown)}
+        return scores | {"nothing shown": float(not prompt_ids)}
     # A prompt without memories has no precision.
-    return scores | {"evidence": hits / len(evidence)} | ({"precision": hits / len(shown)} if shown else {})
+    return scores | {"evidence": hits / len(evidence)} | ({"precision": hits / len(prompt_ids)} if prompt_ids else {})
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:

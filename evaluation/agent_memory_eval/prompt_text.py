@@ -66,17 +66,17 @@ def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
     """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
-    told = [text for role, text in pairs if role in ("system", "developer")]
+    system_texts = [text for role, text in pairs if role in ("system", "developer")]
     beside = content_text(answer.get("system"))
     text = answer.get("text")
     plain = isinstance(text, str) and not pairs
-    told += [beside, str(text).strip().removesuffix(question.strip()).rstrip() if plain else ""]
-    summary, memories = _parted("\n".join(filter(None, told)))
-    said = [text for role, text in pairs if role not in ("system", "developer")]
-    if said:
-        said[-1] = said[-1].strip().removesuffix(question.strip())
-    window = "\n".join(said)
-    return PromptText(memories, summary, window, [role for role, _ in pairs], any(filter(None, told)), plain)
+    system_texts += [beside, str(text).strip().removesuffix(question.strip()).rstrip() if plain else ""]
+    summary, memories = _parted("\n".join(filter(None, system_texts)))
+    turn_texts = [text for role, text in pairs if role not in ("system", "developer")]
+    if turn_texts:
+        turn_texts[-1] = turn_texts[-1].strip().removesuffix(question.strip())
+    window = "\n".join(turn_texts)
+    return PromptText(memories, summary, window, [role for role, _ in pairs], any(filter(None, system_texts)), plain)
 
 
 def _parted(system: str) -> tuple[str, str]:

@@ -90,18 +90,18 @@ def parse(data: object, name: str) -> QuestionSet:
     """Return the question set of a parsed file. Raises ValueError, KeyError or TypeError for another shape."""
     if isinstance(data, dict):
         values = cast("Mapping[str, Any]", data)
-        found = QuestionSet(values["name"], tuple(map(_conversation, values["conversations"])))
+        question_set = QuestionSet(values["name"], tuple(map(_conversation, values["conversations"])))
     elif isinstance(data, list) and data:
         samples = cast("list[Mapping[str, Any]]", data)
         if "haystack_sessions" in samples[0]:
-            found = QuestionSet(name, tuple(map(_longmemeval, samples)))
+            question_set = QuestionSet(name, tuple(map(_longmemeval, samples)))
         else:
-            found = QuestionSet(name, _with_borrowed_questions([_locomo(sample) for sample in samples]))
+            question_set = QuestionSet(name, _with_borrowed_questions([_locomo(sample) for sample in samples]))
     else:
         raise ValueError("an object or a list of samples is expected")
-    if not any(conversation.questions for conversation in found.conversations):
+    if not any(conversation.questions for conversation in question_set.conversations):
         raise ValueError("it has no question")
-    return found
+    return question_set
 
 
 def _conversation(values: Mapping[str, Any]) -> Conversation:
@@ -111,15 +111,15 @@ def _conversation(values: Mapping[str, Any]) -> Conversation:
     )
     questions = tuple(
         Question(
-            asked["id"],
-            asked["text"],
-            asked["category"],
-            frozenset(asked["evidence"]),
-            _time(asked["time"]) if asked.get("time") else None,
+            question["id"],
+            question["text"],
+            question["category"],
+            frozenset(question["evidence"]),
+            _time(question["time"]) if question.get("time") else None,
         )
-        for asked in values["questions"]
+        for question in values["questions"]
     )
-    if unknown := frozenset().union(*(asked.evidence for asked in questions)) - {turn.id for turn in turns}:
+    if unknown := frozenset().union(*(question.evidence for question in questions)) - {turn.id for turn in turns}:
         raise ValueError(f"{values['id']} has no turn {min(unknown)}")
     return Conversation(values["id"], turns, questions)
 
@@ -131,41 +131,41 @@ def _time(text: str) -> datetime:
 
 def _text(speaker: str | None, text: str) -> str:
     """Return a turn's text behind its speaker, as much as one memory may hold."""
-    said = f"{speaker}: {text}" if speaker else text
-    return said if len(said) <= _MAX_TEXT_BYTES // 4 else said.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
+    turn_text = f"{speaker}: {text}" if speaker else text
+    return turn_text if len(turn_text) <= _MAX_TEXT_BYTES // 4 else turn_text.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 def _locomo(sample: Mapping[str, Any]) -> Conversation:
-    said = sample["conversation"]
+    conversation = sample["conversation"]
     turns: list[Turn] = []
-    for number in sorted(int(key.split("_")[1]) for key in said if re.fullmatch(r"session_\d+", key)):
+    for number in sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key)):
         # The data names no time zone. Turns of a session get a second each, so that their times keep their order.
-        start = datetime.strptime(said[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        for second, turn in enumerate(said[f"session_{number}"]):
+        start = datetime.strptime(conversation[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        for second, turn in enumerate(conversation[f"session_{number}"]):
             picture = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-            role = "user" if turn["speaker"] == said.get("speaker_a", turn["speaker"]) else "assistant"
+            role = "user" if turn["speaker"] == conversation.get("speaker_a", turn["speaker"]) else "assistant"
             text = _text(turn["speaker"], turn["text"] + picture)
             turns.append(Turn(turn["dia_id"], str(number), role, text, start + timedelta(seconds=second)))
-    known, name = {turn.id for turn in turns}, str(sample["sample_id"])
+    turn_ids, name = {turn.id for turn in turns}, str(sample["sample_id"])
     questions: list[Question] = []
-    for number, asked in enumerate(sample.get("qa", [])):
+    for number, question in enumerate(sample.get("qa", [])):
         # Some entries hold several ids, or one misspelled ("D:11:26"); ids that name no turn are dropped.
-        named = {f"D{int(a)}:{int(b)}" for entry in asked["evidence"] for a, b in _EVIDENCE.findall(entry)}
-        if evidence := frozenset(named & known):
-            questions.append(Question(f"{name}-{number}", asked["question"], _LOCOMO_CATEGORIES[asked["category"]], evidence))
+        named = {f"D{int(a)}:{int(b)}" for entry in question["evidence"] for a, b in _EVIDENCE.findall(entry)}
+        if evidence := frozenset(named & turn_ids):
+            questions.append(Question(f"{name}-{number}", question["question"], _LOCOMO_CATEGORIES[question["category"]], evidence))
     return Conversation(name, tuple(turns), tuple(questions))
 
 
 def _with_borrowed_questions(conversations: Sequence[Conversation]) -> tuple[Conversation, ...]:
     """Add questions that have no answer: they name a speaker of another conversation whom this one never mentions."""
     rng = random.Random(_SEED)
-    said = ["\n".join(turn.text for turn in one.turns) for one in conversations]
+    conversation_texts = ["\n".join(turn.text for turn in one.turns) for one in conversations]
     offers: list[tuple[Question, list[int]]] = []
     for giver in conversations:
         speakers = {turn.text.partition(":")[0] for turn in giver.turns}
         for question in giver.questions:
             named = [name for name in speakers if name in question.text]
-            strangers = [number for number, text in enumerate(said) if named and not any(name in text for name in named)]
+            strangers = [number for number, text in enumerate(conversation_texts) if named and not any(name in text for name in named)]
             if strangers:
                 offers.append((question, strangers))
     borrowed: dict[int, list[Question]] = {}
@@ -178,9 +178,11 @@ def _with_borrowed_questions(conversations: Sequence[Conversation]) -> tuple[Con
 def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
     turns: list[Turn] = []
     evidence: set[str] = set()
-    for session, date, said in zip(sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True):
+    for session, date, session_turns in zip(
+        sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True
+    ):
         start = _longmemeval_time(date)
-        for number, turn in enumerate(said):
+        for number, turn in enumerate(session_turns):
             if not turn["content"].strip():
                 continue
             time = start + timedelta(seconds=number)

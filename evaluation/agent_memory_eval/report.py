@@ -52,26 +52,26 @@ def _figures(rows: Sequence[Row], best: str | None) -> Figures:
             scores |= {GAIN: scores["R@10"] - scores[best], "best baseline": scores[best]}
         for name, value in scores.items():
             values.setdefault(name, []).append(value)
-    return {name: estimate(found) for name, found in values.items()}
+    return {name: estimate(samples) for name, samples in values.items()}
 
 
 def set_table(name: str, report: SetReport) -> str:
     """Return the table of one set: a line for each group."""
-    shown = [column for column in COLUMNS if any(column in figures for figures in report.values())]
+    columns = [column for column in COLUMNS if any(column in figures for figures in report.values())]
     lines = [
-        [group, str(max(figure.n for figure in figures.values())), *(cell(figures, column) for column in shown)]
+        [group, str(max(figure.n for figure in figures.values())), *(cell(figures, column) for column in columns)]
         for group, figures in report.items()
         if figures
     ]
-    return f"**{name}**\n\n{table(['questions', 'n', *shown], lines)}"
+    return f"**{name}**\n\n{table(['questions', 'n', *columns], lines)}"
 
 
 def summary_table(reports: Mapping[str, SetReport], failed: Mapping[str, Sequence[str]]) -> str:
     """Return the table of all sets: a line for each set."""
     lines = []
     for name, report in reports.items():
-        known, unknown = report.get(EVERY, {}), report.get(NONE, {})
-        cells = [cell(known, column) for column in SUMMARY]
+        answerable, unknown = report.get(EVERY, {}), report.get(NONE, {})
+        cells = [cell(answerable, column) for column in SUMMARY]
         floors = ("below: " + ", ".join(failed[name]) if failed[name] else "kept") if name in failed else "none"
         lines.append([name, *cells, cell(unknown, "nothing shown"), cell(unknown, "lines"), floors])
     return table(["set", *SUMMARY, "no evidence: nothing shown", "no evidence: lines", "floors"], lines)

@@ -44,11 +44,11 @@ def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
     """
     rng = random.Random(_SEED)
     every = [(conversation, question) for conversation in questions.conversations for question in conversation.questions]
-    known = [pair for pair in every if pair[1].evidence]
+    answerable = [pair for pair in every if pair[1].evidence]
     unknown = [pair for pair in every if not pair[1].evidence]
-    asked = rng.sample(known, min(len(known) if most is None else most, len(known)))
-    prompted = {id(question) for pairs in (asked, unknown) for _, question in rng.sample(pairs, min(prompts, len(pairs)))}
-    chosen = {id(question) for _, question in asked} | prompted
+    sampled = rng.sample(answerable, min(len(answerable) if most is None else most, len(answerable)))
+    prompted = {id(question) for pairs in (sampled, unknown) for _, question in rng.sample(pairs, min(prompts, len(pairs)))}
+    chosen = {id(question) for _, question in sampled} | prompted
     return [Row(*pair, wants_prompt=id(pair[1]) in prompted) for pair in every if id(pair[1]) in chosen]
 
 
@@ -116,8 +116,8 @@ class EvaluationRun:
                 "max_tokens": PROMPT_TOKENS,
             }
             prompt = await self.api.call("POST", "/v1/memory/prompt", body)
-            shown = self._turns(row.conversation, prompt.get("long_term_memories") or [])
-            row.prompt = prompt_scores(shown, row.question.evidence)
+            prompt_ids = self._turns(row.conversation, prompt.get("long_term_memories") or [])
+            row.prompt = prompt_scores(prompt_ids, row.question.evidence)
 
     def _turns(self, conversation: Conversation, memories: Sequence[dict[str, Any]]) -> list[str]:
         ids = {self.memory_id(conversation, turn): turn.id for turn in conversation.turns}
@@ -161,13 +161,13 @@ class EvaluationRun:
         await self.api.call("POST", path, {"messages": messages, "user_id": self.user_of(conversation)})
 
 
-def origins(memories: Sequence[dict[str, Any]], known: Container[str]) -> list[str]:
+def origins(memories: Sequence[dict[str, Any]], turn_ids: Container[str]) -> list[str]:
     """Return the known ids that memories have or were extracted from, in rank order, each once.
 
     A memory of unknown origin keeps its place.
     """
-    found: dict[str, None] = {}
+    ranked_ids: dict[str, None] = {}
     for memory in memories:
-        sources = [memory["id"]] if memory["id"] in known else [one for one in memory.get("extracted_from") or [] if one in known]
-        found.update(dict.fromkeys(sources or [memory["id"]]))
-    return list(found)
+        sources = [memory["id"]] if memory["id"] in turn_ids else [one for one in memory.get("extracted_from") or [] if one in turn_ids]
+        ranked_ids.update(dict.fromkeys(sources or [memory["id"]]))
+    return list(ranked_ids)

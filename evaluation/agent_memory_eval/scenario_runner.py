@@ -30,7 +30,7 @@ class Failure:
     check: Check
     question: str
     why: str
-    shown: str
+    answer_text: str
 
 
 @dataclass
@@ -124,17 +124,17 @@ class ScenarioRun:
 
     async def _call(self, scenario: Scenario, call: Call, result: ScenarioResult) -> None:
         status, answer = await self._api.exchange(call.method, self._filled(scenario, call.path), self._filled(scenario, call.body))
-        shown = json.dumps(answer, ensure_ascii=False, indent=1, default=str)
+        answer_json = json.dumps(answer, ensure_ascii=False, indent=1, default=str)
         name = f"{call.method} {call.path}"
-        for check in self._wanted(call.checks):
-            why = f"the status is {status}" if status not in call.statuses else failure(check, Evidence(read_prompt({}), 0, shown))
-            _note(result, check, name, why, f"{status} {shown}")
+        for check in self._applicable_checks(call.checks):
+            why = f"the status is {status}" if status not in call.statuses else failure(check, Evidence(read_prompt({}), 0, answer_json))
+            _note(result, check, name, why, f"{status} {answer_json}")
 
-    def _wanted(self, checks: Sequence[Check]) -> list[Check]:
+    def _applicable_checks(self, checks: Sequence[Check]) -> list[Check]:
         return [check for check in checks if self._extractor in check.extractors]
 
     async def _ask(self, scenario: Scenario, question: PromptQuestion, result: ScenarioResult) -> None:
-        checks = self._wanted(question.checks)
+        checks = self._applicable_checks(question.checks)
         if not checks:
             return
         user = self._user(scenario)
@@ -147,17 +147,17 @@ class ScenarioRun:
             body["session"] = {"session_id": self._session(scenario, name), "user_id": user}
         status, answer = await self._api.exchange("POST", "/v1/memory/prompt", body)
         prompt = read_prompt(answer if status == 200 else {}, question.text)
-        shown = _shown(answer) if status == 200 else f"{status} {answer}"
+        answer_text = _readable(answer) if status == 200 else f"{status} {answer}"
         elsewhere = await self._elsewhere(scenario, question) if any(check.kind == "forgotten" for check in checks) else ""
         tokens = sum(self._counter.count(content_text(message["content"])) for message in answer.get("messages") or ())
         again = await self._api.call("POST", "/v1/memory/prompt", body) if any(check.kind == "stable" for check in checks) else answer
         evidence = Evidence(prompt, tokens, json.dumps(answer, ensure_ascii=False), elsewhere, json.dumps(again, ensure_ascii=False))
         for check in checks:
             why = f"the status is {status}" if status != 200 else failure(check, evidence)
-            _note(result, check, question.text, why, shown)
+            _note(result, check, question.text, why, answer_text)
         if self._extractor == "sloppy" and status == 200:
             for text, why in (*_inventions(prompt), _quotation(prompt, scenario)):
-                _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, shown)
+                _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, answer_text)
 
     async def _elsewhere(self, scenario: Scenario, question: PromptQuestion) -> str:
         """What searches and sessions return of a user."""
@@ -172,10 +172,10 @@ class ScenarioRun:
         return json.dumps(texts, ensure_ascii=False)
 
 
-def _note(result: ScenarioResult, check: Check, question: str, why: str | None, shown: str) -> None:
+def _note(result: ScenarioResult, check: Check, question: str, why: str | None, answer_text: str) -> None:
     result.checks += 1
     if why is not None:
-        result.failures.append(Failure(check, question, why, shown))
+        result.failures.append(Failure(check, question, why, answer_text))
 
 
 def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
@@ -185,13 +185,13 @@ def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
 
 def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:
     """What the assistant said is shown as a message at most, and as no fact."""
-    said = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
+    assistant_messages = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
     facts = [line for line in prompt.lines if _FACT_LINE.search(line)]
-    quoted = [line for line in facts for message in said if folded(message.content) in folded(line)]
+    quoted = [line for line in facts for message in assistant_messages if folded(message.content) in folded(line)]
     return "the assistant's words as a fact", quoted[0] if quoted else None
 
 
-def _shown(answer: dict[str, Any]) -> str:
+def _readable(answer: dict[str, Any]) -> str:
     """A prompt as a person reads it."""
     parts = [content_text(answer.get("system")), answer["text"] if isinstance(answer.get("text"), str) else ""]
     parts += [f"{message['role']}: {content_text(message['content'])}" for message in answer.get("messages") or ()]

@@ -194,8 +194,8 @@ def _day(raw: Mapping[str, Any], session: str, previous: str, point: str) -> Day
     _known_keys(raw, _STEP_KEYS, "a day")
     start = _moment(raw["at"])
     messages: list[ScenarioMessage] = []
-    for number, said in enumerate(raw.get("say", ())):
-        messages.append(_message(said, start + timedelta(minutes=number)))
+    for number, raw_message in enumerate(raw.get("say", ())):
+        messages.append(_message(raw_message, start + timedelta(minutes=number)))
     # A day without messages goes on in the session before it, where there is one.
     session = str(raw.get("session") or (session if messages else previous or session))
     last = messages[-1].at if messages else start
@@ -239,11 +239,11 @@ def _call(raw: Mapping[str, Any], point: str) -> Call:
 
 def _question(raw: Mapping[str, Any], last: datetime, session: str, point: str) -> PromptQuestion:
     _known_keys(raw, _QUESTION_KEYS, "a question")
-    asked = str(raw.get("session", "new"))
+    session_choice = str(raw.get("session", "new"))
     options = {name: raw[name] for name in ("max_tokens", "format", "include_ids") if name in raw}
     at = _moment(raw["at"]) if "at" in raw else last + timedelta(hours=1)
     checks = _checks(raw["checks"], raw.get("with", EXTRACTORS), str(raw.get("point", point)))
-    return PromptQuestion(str(raw["ask"]), at, session if asked == "same" else asked, options, checks)
+    return PromptQuestion(str(raw["ask"]), at, session if session_choice == "same" else session_choice, options, checks)
 
 
 def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: str) -> list[Check]:
@@ -263,8 +263,8 @@ def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: 
     return checks
 
 
-def _known_keys(raw: Mapping[str, Any], known: frozenset[str] | set[str], what: str) -> None:
-    if unknown := set(raw).difference(known):
+def _known_keys(raw: Mapping[str, Any], allowed_keys: frozenset[str] | set[str], what: str) -> None:
+    if unknown := set(raw).difference(allowed_keys):
         raise ValueError(f"{what} has no {sorted(unknown)[0]!r}")
 
 

@@ -46,8 +46,8 @@ class ScenarioModel:
         for scenario in scenarios:
             for day in scenario.days:
                 for message in day.messages:
-                    known = self._facts.setdefault(folded(message.content), list(message.facts))
-                    if known != list(message.facts):
+                    earlier_facts = self._facts.setdefault(folded(message.content), list(message.facts))
+                    if earlier_facts != list(message.facts):
                         raise StartupError(f"scenario {scenario.name}: two messages say {message.content!r}, with different facts")
         self._by_text = {folded(fact.text): fact for facts in self._facts.values() for fact in facts}
 
@@ -64,16 +64,16 @@ class ScenarioModel:
             return _json({"summary": _summary_of(prompt), "topics": []})
         return "{}"
 
-    def _held(self, text: str) -> list[ScenarioFact]:
+    def _facts_in(self, text: str) -> list[ScenarioFact]:
         """The facts of a message, also when the server shows a part of it: what was unwrapped, cut or redacted."""
-        shown = folded(text)
-        if shown in self._facts:
-            return self._facts[shown]
-        wholes = [message for message in self._facts if len(shown) >= _LEAST_PART and shown in message]
+        folded_text = folded(text)
+        if folded_text in self._facts:
+            return self._facts[folded_text]
+        wholes = [message for message in self._facts if len(folded_text) >= _LEAST_PART and folded_text in message]
         return self._facts[min(wholes, key=len)] if wholes else []
 
     def _extracted(self, lines: Sequence[_Line]) -> list[dict[str, Any]]:
-        facts = [_written(fact, [line["n"]]) for line in lines for fact in self._held(str(line["text"]))]
+        facts = [_written(fact, [line["n"]]) for line in lines for fact in self._facts_in(str(line["text"]))]
         return facts if self._habits == "perfect" else self._spoiled(lines, facts)
 
     def _spoiled(self, lines: Sequence[_Line], facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -83,23 +83,23 @@ class ScenarioModel:
             # By the text, so that a scenario meets the same habit however its messages are batched.
             habit = sum(map(ord, fact["text"])) % 3
             fact["messages"] = [[], batch, fact["messages"]][habit]
-        quoted = [line for line in lines if line.get("role") == "assistant" and not self._held(str(line["text"]))][:1]
+        quoted = [line for line in lines if line.get("role") == "assistant" and not self._facts_in(str(line["text"]))][:1]
         facts += [{"text": line["text"], "type": "semantic", "speaker": "user", "messages": [line["n"]]} for line in quoted]
         facts.append({"text": REPEATED_INSTRUCTION, "type": "procedural", "messages": batch})
         facts.append({"text": INVENTION, "type": "semantic", "messages": batch[-1:]})
         return facts
 
     def _decisions(self, prompt: str) -> list[dict[str, Any]]:
-        kept = {line["k"]: line for line in _lines(_KEPT, prompt)}
-        return [self._decision(note, kept) for note in _lines(_NEW, prompt)]
+        existing_notes = {line["k"]: line for line in _lines(_KEPT, prompt)}
+        return [self._decision(note, existing_notes) for note in _lines(_NEW, prompt)]
 
-    def _decision(self, note: _Line, kept: Mapping[int, _Line]) -> dict[str, Any]:
-        near = [k for k in note.get("near", ()) if k in kept]
+    def _decision(self, note: _Line, existing_notes: Mapping[int, _Line]) -> dict[str, Any]:
+        near = [k for k in note.get("near", ()) if k in existing_notes]
         if self._habits == "perfect":
-            same = [k for k in near if self._same(str(note["text"]), str(kept[k]["text"]))]
+            same = [k for k in near if self._same(str(note["text"]), str(existing_notes[k]["text"]))]
             if same:
                 return {"n": note["n"], "action": "NONE", "of": same[:1]}
-            ended = [k for k in near if self._ends(str(note["text"]), str(kept[k]["text"]))]
+            ended = [k for k in near if self._ends(str(note["text"]), str(existing_notes[k]["text"]))]
             if ended:
                 return {"n": note["n"], "action": "SUPERSEDE", "of": ended}
         return {"n": note["n"], "action": "ADD", "of": []}
@@ -132,8 +132,8 @@ def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
 def _summary_of(prompt: str) -> str:
     """Everything that was said, one line a message, after what the summary so far says."""
     previous = _SUMMARY.search(prompt)
-    said = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
-    return "\n".join(([previous[2]] if previous else []) + said)[:_SUMMARY_CHARACTERS] or "Nothing was said."
+    message_lines = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
+    return "\n".join(([previous[2]] if previous else []) + message_lines)[:_SUMMARY_CHARACTERS] or "Nothing was said."
 
 
 def _json(value: Any) -> str:

@@ -48,7 +48,7 @@ async def results(redis_url: str) -> Results:
 @pytest.mark.parametrize(("name", "extractor"), RUNS)
 def test_prompts_hold_what_they_must(results: Results, name: str, extractor: Extractor) -> None:
     result = results[name, extractor]
-    failures = [f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.shown}" for failure in result.failures]
+    failures = [f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.answer_text}" for failure in result.failures]
     assert not failures, "\n".join(failures)
 
 

@@ -59,7 +59,7 @@ async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
 
     failed = {(result.name, failure.question, str(failure.check)) for result in alone for failure in result.failures}
     new = [
-        f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.shown}"
+        f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.answer_text}"
         for result in helped
         for failure in result.failures
         if (result.name, failure.question, str(failure.check)) not in failed

@@ -39,8 +39,8 @@ def evaluate_prompts(file: Path, chosen: Chosen | Literal["all"], names: Sequenc
 
 
 def _selected(scenarios: list[Scenario], names: Sequence[str]) -> list[Scenario]:
-    known = {scenario.name for scenario in scenarios}
-    if unknown := [name for name in names if name not in known]:
+    scenario_names = {scenario.name for scenario in scenarios}
+    if unknown := [name for name in names if name not in scenario_names]:
         raise StartupError(f"there is no scenario {unknown[0]!r}")
     return [scenario for scenario in scenarios if not names or scenario.name in names]
 
@@ -82,7 +82,7 @@ def _run_values(results: Sequence[ScenarioResult]) -> dict[str, Any]:
             "question": failure.question,
             "check": {failure.check.kind: failure.check.value},
             "why": failure.why,
-            "shown": failure.shown,
+            "shown": failure.answer_text,
         }
         for result in results
         for failure in result.failures
@@ -93,11 +93,11 @@ def _run_values(results: Sequence[ScenarioResult]) -> dict[str, Any]:
 
 def _show(name: Chosen, results: Sequence[ScenarioResult]) -> None:
     for result in results:
-        shown = ""
+        printed = ""
         for failure in result.failures:
             print(f"{name}: {result.name}: {failure.question!r}: {failure.check}: {failure.why}")
-            if failure.shown != shown:
-                print("".join(f"    {line}\n" for line in failure.shown.splitlines()), end="")
-            shown = failure.shown
+            if failure.answer_text != printed:
+                print("".join(f"    {line}\n" for line in failure.answer_text.splitlines()), end="")
+            printed = failure.answer_text
     checks, failed = sum(result.checks for result in results), sum(len(result.failures) for result in results)
     print(f"extractor {name}: {checks - failed} of {checks} checks hold in {len(results)} scenarios")

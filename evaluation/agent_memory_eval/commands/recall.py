@@ -48,30 +48,32 @@ def evaluate(options: RecallOptions) -> int:
     floors = load_floors(options.floors)
     if options.json is not None and not options.json.absolute().parent.is_dir():
         raise StartupError(f"{options.json} cannot be written: there is no directory {options.json.parent}")
-    known = load_all(options.paths)
+    question_sets = load_all(options.paths)
     with evaluation_server(options.base_url) as url:
-        return asyncio.run(_evaluate(options, known, _selected(known, options.sets), floors, url))
+        return asyncio.run(_evaluate(options, question_sets, _selected(question_sets, options.sets), floors, url))
 
 
-def _selected(known: Sequence[QuestionSet], names: Sequence[str]) -> list[QuestionSet]:
-    if unknown := set(names) - {one.name for one in known}:
-        raise StartupError(f"there is no set {min(unknown)!r} among {', '.join(one.name for one in known)}")
-    return [one for one in known if not names or one.name in names]
+def _selected(question_sets: Sequence[QuestionSet], names: Sequence[str]) -> list[QuestionSet]:
+    if unknown := set(names) - {one.name for one in question_sets}:
+        raise StartupError(f"there is no set {min(unknown)!r} among {', '.join(one.name for one in question_sets)}")
+    return [one for one in question_sets if not names or one.name in names]
 
 
-async def _evaluate(options: RecallOptions, known: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str) -> int:
+async def _evaluate(
+    options: RecallOptions, question_sets: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str
+) -> int:
     """Measure each set, print its table when it is done, then the summary and what is not kept."""
     name = f"eval-{str(ULID()).lower()}"
     measured: dict[str, tuple[EvaluationRun, Sequence[Row]]] = {}
     reports: dict[str, SetReport] = {}
-    async with Api(url) as api, _baselines(api, wanted=options.baselines) as baselines:
+    async with Api(url) as api, _baselines(api, enabled=options.baselines) as baselines:
         for one in chosen:
             run, rows = EvaluationRun(api, f"{name}-{one.name}", options.via), choose(one, options.questions, options.prompts)
             await run.measure(rows, baselines)
             measured[one.name], reports[one.name] = (run, rows), report_of(rows)
             print(f"{set_table(one.name, reports[one.name])}\n", flush=True)
         others = EvaluationRun(api, f"{name}-crowd")
-        crowded = await check_crowd(measured, crowd_of(known, options.crowd), others) if options.crowd else {}
+        crowded = await check_crowd(measured, crowd_of(question_sets, options.crowd), others) if options.crowd else {}
     judged = {one: judge(report, floors[one], sampled=options.questions is not None) for one, report in reports.items() if one in floors}
     print(summary_table(reports, {one: [result.figure for result in results if not result.holds] for one, results in judged.items()}))
     if options.json is not None:
@@ -85,9 +87,9 @@ async def _evaluate(options: RecallOptions, known: Sequence[QuestionSet], chosen
 
 
 @asynccontextmanager
-async def _baselines(api: Api, *, wanted: bool) -> AsyncGenerator[Baselines | None]:
+async def _baselines(api: Api, *, enabled: bool) -> AsyncGenerator[Baselines | None]:
     """Open the baselines with the server's embedding model. Raises StartupError if the settings name another one."""
-    if not wanted:
+    if not enabled:
         yield None
         return
     models = await open_models(load_settings())
