@@ -15,11 +15,11 @@ from redisvl.schema import IndexSchema
 
 from agent_memory.feature_list import FEATURES
 from agent_memory.features.recall.service import RecallService
-from agent_memory.foundation.bucket import Foundation, open_foundation, prepare_bucket
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.foundation import Foundation, open_foundation, prepare_bucket
 from agent_memory.foundation.llm.local.weights import PACKAGES
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.providers import open_models

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from agent_memory.foundation.api.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.core.mcp_tools import Caller, ToolSet
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._tools.scope import ToolScope
@@ -42,7 +42,7 @@ class MottoStore:
 
     async def read(self, tenant: str, user_id: str | None) -> Motto:
         """A user's motto."""
-        return Motto(text=(await self.client.get(self.key(tenant, user_id)) or b"").decode())
+        return Motto(text=(await self.client.get(self.key(tenant, user_id)) or b"").decode())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass
@@ -70,7 +70,7 @@ class MottoReads:
         """A word each."""
         return len(self.text.split())
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         """One message, or nothing."""
         text = f"{self.kind}: {self.text}"
         return SectionText(parts=[text]) if self.text else SectionText()
@@ -137,7 +137,7 @@ class MottoTools(ModelTools):
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         """The motto."""
-        motto = await self._read(Motto, Call("GET", "/v1/motto", {"user_id": scope.user_id}))
+        motto = await self._read(Motto, Call("GET", "/v1/motto", {"user_id": scope.user_id}))  # pyright: ignore[reportArgumentType]
         return {"summary": f"{name}: {motto.text}", "agent": scope.agent_id}
 
 

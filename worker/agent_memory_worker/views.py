@@ -16,7 +16,7 @@ from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import SummaryView, TaskStatusEnum
 

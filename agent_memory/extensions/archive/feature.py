@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_archive(foundation: Foundation, services: Services) -> None:

@@ -6,8 +6,8 @@ from agent_memory.extensions.blocks.section import BlocksSection
 from agent_memory.extensions.blocks.service import BlockService
 from agent_memory.extensions.blocks.store import BlockStore
 from agent_memory.extensions.blocks.transfer import BlockTransfer
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_blocks(foundation: Foundation, services: Services) -> None:

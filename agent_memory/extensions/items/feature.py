@@ -8,10 +8,10 @@ from agent_memory.extensions.items.service import ItemService
 from agent_memory.extensions.items.store import ItemStore
 from agent_memory.extensions.items.transfer import ItemTransfer
 from agent_memory.features.access.embedding_budget import TenantModels
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.foundation import Foundation
 
 _SWEEP_MINUTES = 10.0
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_memory.extensions.pinned.section import PinnedSection
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_pinned(foundation: Foundation, services: Services) -> None:

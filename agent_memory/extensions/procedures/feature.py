@@ -13,10 +13,10 @@ from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.transfer import ProcedureTransfer
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.foundation import Foundation
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.connection import PipelineReader
 
 _KEEP_UP_MINUTES = 60.0

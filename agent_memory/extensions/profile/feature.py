@@ -12,9 +12,9 @@ from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_profiles(foundation: Foundation, services: Services) -> None:

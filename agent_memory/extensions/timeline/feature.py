@@ -15,10 +15,10 @@ from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.foundation import Foundation
+from agent_memory.foundation.llm.context_limits import ContextLimits
 
 # Delay of summaries of finished periods.
 _SUMMARIES_MINUTES = 5.0

@@ -10,9 +10,9 @@ from agent_memory.extensions.views.transfer import ViewTransfer
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.erasures import ErasureGuard
 
 

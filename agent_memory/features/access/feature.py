@@ -8,9 +8,9 @@ from agent_memory.features.access.embedding_budget import EmbeddingBudget, Tenan
 from agent_memory.features.access.limits import LimitStore, ModelBudget, RequestLimit
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.foundation import Foundation
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.context_limits import ContextLimitStore
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agent_memory.foundation.bucket import Foundation
+from agent_memory.foundation.foundation import Foundation
 from agent_memory_client.models import ExtractionCategory
 
 NEAREST_SIMILARITY = 0.12

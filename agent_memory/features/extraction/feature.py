@@ -6,9 +6,9 @@ from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.extraction.transfer import RuleTransfer
 from agent_memory.features.memories.search.service import SearchService
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_extraction(foundation: Foundation, services: Services) -> None:

@@ -7,8 +7,8 @@ from agent_memory.features.jobs.operation_store import OperationStore
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.api.idempotency.service import IdempotencyService
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.dead_messages import CarrierGuard
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.job_times import JobTimes

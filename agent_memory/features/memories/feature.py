@@ -30,9 +30,9 @@ from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import PipelineReader
 
 

@@ -9,8 +9,8 @@ from agent_memory.features.privacy.erasure_store import ErasureStore
 from agent_memory.features.privacy.lineage import LineageStore
 from agent_memory.features.privacy.purge import PURGE, PurgeService
 from agent_memory.features.privacy.traces import TraceStore
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_privacy(foundation: Foundation, services: Services) -> None:

@@ -13,8 +13,8 @@ from agent_memory.features.recall.sections.session import SessionSection
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.recent import RecentMessages
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_recall(foundation: Foundation, services: Services) -> None:

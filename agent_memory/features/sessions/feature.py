@@ -9,8 +9,8 @@ from agent_memory.features.sessions.recent import RecentMessages
 from agent_memory.features.sessions.scripts import SessionScripts
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_sessions(foundation: Foundation, services: Services) -> None:

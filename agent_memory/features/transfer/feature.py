@@ -16,8 +16,8 @@ from agent_memory.features.transfer.imports import ImportService, ImportTargets
 from agent_memory.features.transfer.memory_export import MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.features.transfer.session_export import SessionExportReader
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.erasures import ErasureGuard
 
 

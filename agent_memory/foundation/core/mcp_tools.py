@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
 from pydantic import BaseModel, ValidationError
 
 from agent_memory.foundation.core.feature import Services
-from agent_memory.foundation.core.input.lenient_schema import lenient
+from agent_memory.foundation.core.input.lenient_arguments import lenient
 from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, misplaced, narrowing_nothing, narrows
 from agent_memory.foundation.core.scope import Scope
 

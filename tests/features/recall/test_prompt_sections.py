@@ -47,7 +47,7 @@ class Profile:
     def count_tokens(self) -> int:
         return len(self.text.split())
 
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
         return SectionText([text_message("system", self.text)])
 
 

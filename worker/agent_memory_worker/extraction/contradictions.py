@@ -29,7 +29,7 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.runtime import Runtime

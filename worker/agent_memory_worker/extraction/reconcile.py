@@ -23,7 +23,7 @@ from agent_memory.features.memories.similar_memories import NearMemories, Simila
 from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.foundation.text.terms import stems

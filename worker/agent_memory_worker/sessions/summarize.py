@@ -15,7 +15,7 @@ from agent_memory.features.sessions.service import fitting
 from agent_memory.features.sessions.store import SessionStore, outside_blocks
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage

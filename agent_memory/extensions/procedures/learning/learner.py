@@ -30,7 +30,7 @@ from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys

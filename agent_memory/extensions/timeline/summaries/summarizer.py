@@ -13,7 +13,7 @@ from agent_memory.extensions.timeline.summaries.store import PeriodInputs, Summa
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.learned_context import ContextLimits
+from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from agent_memory.features.privacy.forget.sessions import SessionReader
 from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.privacy.lineage import LineageStore
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.bucket import Foundation
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation.foundation import Foundation
 
 
 def open_forget(foundation: Foundation, services: Services) -> None:

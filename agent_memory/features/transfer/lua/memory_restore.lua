@@ -15,7 +15,7 @@ local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local sayings = require("memories/sayings")
+local repetitions = require("memories/repetitions")
 local owners = require("memories/owners")
 local erasures = require("storage/erasures")
 local function objection(item)
@@ -89,7 +89,7 @@ local function restore(item)
   end
   for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end
   for i = 1, #item.evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. item.mid, item.evidence[i], item.evidence[i + 1]) end
-  sayings.refresh(item.mid)
+  repetitions.refresh(item.mid)
 end
 local function refuse_document(document)
   local owner, first = {}, values_at + document.fields

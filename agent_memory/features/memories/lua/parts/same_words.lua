@@ -3,7 +3,7 @@
 -- NEEDS: root
 local documents = require("memories/documents")
 local standings = require("memories/standings")
-local sayings = require("memories/sayings")
+local repetitions = require("memories/repetitions")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
 -- Reads about a memory to put, in few calls: its place, its alias, and who holds its kin, slot and words.
@@ -73,7 +73,7 @@ local function absorb_message(step, message_mid, source, record, digest)
   if not step.order and type(record.session_id) == 'string' then
     redis.call('HSETNX', documents.memory_key(step.mid), 'pl', message_mid .. ' ' .. record.session_id)
   end
-  sayings.refresh(step.mid)
+  repetitions.refresh(step.mid)
 end
 -- Messages in a new statement's words become its evidence and aliases, and keep their places in their sessions.
 -- The first one's place is the statement's, too.

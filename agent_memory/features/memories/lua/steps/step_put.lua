@@ -6,7 +6,7 @@ local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local sayings = require("memories/sayings")
+local repetitions = require("memories/repetitions")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
@@ -16,7 +16,7 @@ local outdated_messages = require("memories/outdated_messages")
 -- Other words under the id of what was evidence: it is that no more.
 local function end_alias(step)
   aliases.remove(step.mid)
-  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then sayings.refresh(step.alias_of) end
+  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then repetitions.refresh(step.alias_of) end
 end
 -- The version that is replaced goes to the history, its vector stays; returns the version.
 local function replace(mid, from, key)
@@ -97,11 +97,11 @@ local function put(step)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
   if over then history.close(mid) else register(step, from) end
   if from then
-    sayings.refresh(mid)
+    repetitions.refresh(mid)
   elseif step.words_digest and not over then
     same_words.absorb(step)
   end
-  if not from and step.said_often then sayings.refresh(mid) end
+  if not from and step.said_often then repetitions.refresh(mid) end
   return from and 'changed' or 'new'
 end
 return {put = put}

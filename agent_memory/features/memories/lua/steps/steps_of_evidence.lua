@@ -3,14 +3,14 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
-local sayings = require("memories/sayings")
+local repetitions = require("memories/repetitions")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local same_words = require("memories/same_words")
 local function evidence(step)
   if redis.call('HSETNX', root .. 'ev:' .. step.mid, step.field, step.json) == 1 then change_log.add('e', step.mid, step.field) end
-  sayings.refresh(step.mid)
+  repetitions.refresh(step.mid)
   if step.alias then aliases.set(step.alias, step.mid, step.digest) end
   return 'done'
 end
@@ -39,7 +39,7 @@ local function forget_evidence(step)
   for _, name in ipairs(step.aliases or {}) do
     if aliases.target_of(name) == step.mid then forget_alias(step, name) end
   end
-  sayings.refresh(step.mid)
+  repetitions.refresh(step.mid)
   return 'done'
 end
 local function absorb(step)
@@ -57,7 +57,7 @@ local function inherit(step)
     aliases.remove(name)
     aliases.set(name, step.mid, digest)
   end
-  sayings.refresh(step.mid)
+  repetitions.refresh(step.mid)
   return 'done'
 end
 local function alias(step)

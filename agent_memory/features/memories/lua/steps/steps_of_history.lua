@@ -6,7 +6,7 @@ local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local sayings = require("memories/sayings")
+local repetitions = require("memories/repetitions")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
@@ -22,7 +22,7 @@ local function merge_into(mid, target, digest)
   for i = 1, #evidence, 2 do
     if redis.call('HSETNX', root .. 'ev:' .. target, evidence[i], evidence[i + 1]) == 1 then change_log.add('e', target, evidence[i]) end
   end
-  sayings.refresh(target)
+  repetitions.refresh(target)
   aliases.set(mid, target, digest)
 end
 local function retire(step)
@@ -61,7 +61,7 @@ local function bring_back(mid, name)
   -- Passages have no history: those of a long memory are made anew.
   outbox.mark_due(due, clock.ms, mid)
   if order then message_order.insert(order, mid, score, neighbours_ms) end
-  sayings.refresh(mid)
+  repetitions.refresh(mid)
   if fields['om'] then outdated_messages.mark(mid, fields['om'], fields['z']) end
   if history.is_over(key) then history.close(mid) else standings.link(mid, fields['bk']) end
   return fields['n']
