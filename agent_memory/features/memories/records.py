@@ -194,7 +194,7 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
         more.append("z")
         values.append(ends.timestamp())
     if record.quarantine is not None:
-        # Below any requested trust; `memory_places.ended` hides it from default reads.
+        # Below any trust that a search can ask for.
         more += ["q", "tr"]
         values += [tag(record.quarantine), -1.0]
     elif trust < 1.0:

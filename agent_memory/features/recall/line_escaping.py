@@ -32,6 +32,7 @@ _LOOKS_LIKE = str.maketrans(
     "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",
     "aeopcdiljshxyrtmnuuliiiiilaeopcgaadegimnoprtuslcddll",
 )
+_MOST_CACHED = 2000
 _LONG = 32
 _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
@@ -45,11 +46,17 @@ def escape_frames(text: str) -> str:
     return "\\".join(text[start:end] for start, end in pairwise([0, *positions, len(text)]))
 
 
-# Prompts show nearly the same memories every turn.
-@lru_cache(maxsize=2048)
 def one_line(text: str) -> str:
     """Return a text on one line, escaped."""
+    return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
+
+
+def _line(text: str) -> str:
     return escape_frames(" ".join(plain_text(text).split()))
+
+
+# Prompts show nearly the same memories every turn.
+_short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:

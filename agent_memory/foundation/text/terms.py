@@ -83,11 +83,17 @@ def _known_chunks(text: str) -> Sequence[str]:
     return fold(text).split()
 
 
-@lru_cache(maxsize=65536)
 def _term(word: str) -> str:
+    """Return the index term of a folded word; a long one has no stem, and no cache keeps it."""
+    if len(word) <= _MAX_TERM:
+        return _short_term(word)
+    return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
+
+
+@lru_cache(maxsize=65536)
+def _short_term(word: str) -> str:
     if word.isascii():
-        stem = _stemmer.stemWord(word)
-        return stem if len(stem) <= _MAX_TERM else "xl" + blake2b(stem.encode(), digest_size=10).hexdigest()
+        return _stemmer.stemWord(word)
     encoded = "u" + word.encode().hex()
     return encoded if len(encoded) <= _MAX_TERM else "ul" + blake2b(word.encode(), digest_size=10).hexdigest()
 
@@ -188,7 +194,7 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
         spelled, folded = word[0], fold(word[0])
         for piece in _pieces(folded) if folded not in STOP_WORDS else ():
             begins = piece
-            if piece.isascii() and not piece.isdigit():
+            if piece.isascii() and not piece.isdigit() and len(piece) <= _MAX_TERM:
                 stem = _stemmer.stemWord(piece)
                 # A stem may end differently than its word: "hope" of "hoping", "happi" of "happy".
                 begins = stem[: max(len(stem) - 2, 3)]

@@ -33,13 +33,18 @@ def _content(text: str) -> tuple[str, ...]:
     return tuple(content_terms)
 
 
-@lru_cache(maxsize=65536)
 def forms(word: str) -> frozenset[str]:
     """Return prefixes of a stem; two stems are forms of one word if they share one.
 
-    "allerg" and "allergi" share five characters and 70 % of the longer one. Words with digits have no other forms.
+    "allerg" and "allergi" share five characters and 70 % of the longer one. Words with digits, and long ones, have no
+    other forms.
     """
-    if len(word) > _MOST_WORD or any(sign.isdigit() for sign in word):
+    return _forms(word) if len(word) <= _MOST_WORD else frozenset((word,))
+
+
+@lru_cache(maxsize=65536)
+def _forms(word: str) -> frozenset[str]:
+    if any(sign.isdigit() for sign in word):
         return frozenset((word,))
     least = max(_SHARED_PREFIX, ceil(_PREFIX_SHARE * len(word)))
     return frozenset((word, *(word[:size] for size in range(least, len(word)))))

@@ -219,7 +219,6 @@ def _all() -> Sequence[_Requests]:
     return [_Requests.of(language) for language in languages().values()]
 
 
-@lru_cache(maxsize=256)
 def memory_request(text: str) -> MemoryRequest | None:
     """Return the request that a whole text is: "Remember that I'm vegan" asks to remember "I'm vegan".
 
@@ -228,6 +227,11 @@ def memory_request(text: str) -> MemoryRequest | None:
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
         return None
+    return _request(bare)
+
+
+@lru_cache(maxsize=256)
+def _request(bare: str) -> MemoryRequest | None:
     return _read(bare) or _read_behind_call(bare)
 
 

@@ -34,6 +34,8 @@ BLANKLESS = re.compile(f"[{_BLANKLESS}]")
 _OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
+# Longer words hardly repeat, and would fill memory.
+_MOST_CACHED = 48
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
 
 
@@ -65,9 +67,13 @@ def tokens(text: str) -> list[Token]:
     return spans
 
 
-@lru_cache(maxsize=8192)
 def folded(word: str) -> str:
     """Return a word without case, accents and Arabic vowel signs."""
+    return _folded_short(word) if len(word) <= _MOST_CACHED else _HARAKAT.sub("", fold(word))
+
+
+@lru_cache(maxsize=8192)
+def _folded_short(word: str) -> str:
     return _HARAKAT.sub("", fold(word))
 
 

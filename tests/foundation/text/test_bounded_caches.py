@@ -1,0 +1,31 @@
+"""Callers' long words and texts do not stay in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from agent_memory.features.privacy.forget.content_words import forms
+from agent_memory.features.recall.line_escaping import one_line
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory.foundation.text.languages.phrases import folded
+from agent_memory.foundation.text.terms import terms
+
+COUNT, SIZE = 400, 20_000
+
+
+@pytest.mark.parametrize("read", [terms, folded, forms, one_line, memory_request, is_filler])
+@pytest.mark.parametrize("letter", ["a", "é", "狗"])
+def test_long_texts_are_not_cached(read: Callable[[str], object], letter: str) -> None:
+    read("warm up")
+    tracemalloc.start()
+    try:
+        for number in range(COUNT):
+            read(f"{number}{letter * SIZE}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < COUNT * SIZE * 3 / 4
