@@ -1,45 +1,53 @@
-"""What the rules of language make of lines whose writer had not seen them: what must not happen has a floor, the rest is reported.
+"""What rules and weights make of lines whose writer had not seen them: what must not happen has a floor, the rest is reported.
 
-The lines are evidence as long as no rule is changed because of one of them.
+The lines are evidence as long as no rule is changed because of one of them, and the weights are fitted on other writers' lines alone.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.profiles import profile_of
+from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
+from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory.foundation.text.languages.message_kinds import MODEL, Kind, message_kinds
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.statements import memorable
+from tests.support.shared_models import shared_embedder
 
-UNSEEN = Path(__file__).parents[2] / "data" / "unseen"
+RecordProperty = Callable[[str, object], None]
+
+DATA = Path(__file__).parents[2] / "data"
+UNSEEN = DATA / "unseen"
 
 
 def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (UNSEEN / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
-def share(name: str, right: list[bool], record_property: pytest.RecordProperty) -> float:
+def share(name: str, right: list[bool], record_property: RecordProperty) -> float:
     record_property(name, f"{sum(right)} of {len(right)}")
     return sum(right) / len(right)
 
 
-def test_short_facts_are_kept(record_property: pytest.RecordProperty) -> None:
+def test_short_facts_are_kept(record_property: RecordProperty) -> None:
     texts = [line["text"] for line in lines("facts")]
     assert share("facts kept", [memorable(text, "user") is not None for text in texts], record_property) >= 0.99
     assert share("facts that are no question", [not is_bare_question(text) for text in texts], record_property) >= 0.99
 
 
-def test_mentions_of_memory_are_no_requests(record_property: pytest.RecordProperty) -> None:
+def test_mentions_of_memory_are_no_requests(record_property: RecordProperty) -> None:
     right = [memory_request(line["text"]) is None for line in lines("not_requests")]
     assert share("mentions left alone", right, record_property) >= 0.99
 
 
-def test_filler_questions_and_requests_are_recognized_as_measured(record_property: pytest.RecordProperty) -> None:
+def test_filler_questions_and_requests_are_recognized_as_measured(record_property: RecordProperty) -> None:
     """The floors are what was measured: they hold the rules where they are."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
@@ -51,9 +59,28 @@ def test_filler_questions_and_requests_are_recognized_as_measured(record_propert
     assert share("requests understood", requests, record_property) >= 0.55
 
 
-def test_rules_on_lines_of_six_more_writers(record_property: pytest.RecordProperty) -> None:
+async def test_weights_by_six_writers_hold_on_the_lines_of_another(record_property: RecordProperty) -> None:
+    """Vectors of documents, as the index has them."""
+    embedder = ProfiledEmbedder(CachingEmbedder(await shared_embedder(load_settings(LOCAL_MODEL=MODEL)), entries=0), profile_of(MODEL))
+
+    async def kinds_of(texts: list[str]) -> list[Kind | None]:
+        return message_kinds(texts, await embedder.embed(texts))
+
+    kinds = {name: await kinds_of([line["text"] for line in lines(name)]) for name in ("facts", "filler", "not_questions")}
+    assert share("facts kept", [kind != "filler" for kind in kinds["facts"]], record_property) >= 0.99
+    assert share("statements in a question's clothes kept", [kind != "filler" for kind in kinds["not_questions"]], record_property) >= 0.99
+    assert share("facts that are no request to forget", [kind != "forget" for kind in kinds["facts"]], record_property) >= 0.98
+    filler = [kind == "filler" or is_filler(line["text"]) for kind, line in zip(kinds["filler"], lines("filler"), strict=True)]
+    assert share("filler recognized, with the rules", filler, record_property) >= 0.85
+    forget = [line["text"] for line in lines("requests") if line["kind"] == "forget"] + [line["request"] for line in lines("forget_scenes")]
+    assert share("requests to forget recognized", [kind == "forget" for kind in await kinds_of(forget)], record_property) >= 0.8
+    others = [line["text"] for line in lines("not_requests")]
+    assert share("mentions left alone", [kind != "forget" for kind in await kinds_of(others)], record_property) >= 0.92
+
+
+def test_rules_on_lines_of_six_more_writers(record_property: RecordProperty) -> None:
     """A quarter of 19,000 lines: what is certain holds, most of the rest goes unrecognized."""
-    files = sorted((UNSEEN / "written").glob("*.jsonl"))
+    files = sorted((DATA / "lines_by_writer").glob("*.jsonl"))
     given = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()[::4]]
     of_kind = {kind: [line["text"] for line in given if line["label"] == kind] for kind in ("fact", "filler", "question")}
     assert share("facts kept", [not is_filler(text) for text in of_kind["fact"]], record_property) >= 0.999

@@ -17,6 +17,7 @@ from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.foundation.text.passages.splitting import beginning, split_passages
 from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 from agent_memory.runtime import Runtime
+from agent_memory_worker.memories.message_kinds import act_on_kinds, kinds_of
 
 _SPENT_SECONDS = 300
 # Passages per step: seconds of a local model. More would outlast the lease.
@@ -77,6 +78,7 @@ async def _index(
 ) -> int:
     texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
+    dropped = await act_on_kinds(runtime, jobs, kinds_of(embedder.model, jobs, vectors))
 
     def entry(job: IndexJob) -> IndexEntry:
         return IndexEntry(
@@ -95,7 +97,7 @@ async def _index(
         )
 
     read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
-    items = await run_in_thread(lambda: [entry(job) for job in jobs], read)
+    items = await run_in_thread(lambda: [entry(job) for job in jobs if job.mid not in dropped], read)
     return sum(await runtime[MemoryStore].write_index(items))
 
 

@@ -40,13 +40,13 @@ class ForgetRequests:
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
             if subject is not None and self.proposes:
-                await self.propose(scope, ref, message, subject)
+                await self.propose(scope, ref, message.id, subject)
             elif subject is not None:
                 await self._forget.forget_said(scope, ref, message.id, subject)
 
-    async def propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
-        name = message_memory_id(ref, message.id)
-        memories, messages = await self._forget.propose_said(scope, ref, message.id, subject)
+    async def propose(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> None:
+        name = message_memory_id(ref, message_id)
+        memories, messages = await self._forget.propose_said(scope, ref, message_id, subject)
         if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
             return
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

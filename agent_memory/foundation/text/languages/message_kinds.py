@@ -1,0 +1,59 @@
+"""Tell what a message is by its vector, in any language: a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`.
+
+It reads the vectors that the index stores anyway, of one model; the vectors of another model have no kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["filler", "forget"]
+
+LABELS = ("fact", "filler", "question", "task", "forget", "remember")
+MODEL = "multilingual-e5-small"
+# The least probability of each kind. A proposal to forget may err, what is dropped may not.
+THRESHOLDS: Mapping[Kind, float] = {"filler": 0.9, "forget": 0.5}
+# 99 of 100 lines that the weights are fitted on are shorter. Of longer texts the weights say nothing.
+MOST_BYTES = 105
+MARKS = ("?", "？", "؟")
+_MOST_CHARS, _MOST_WORDS = 200, 40
+
+
+def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
+    """Return the kind of each text by its document vector: filler, or a request to forget; None if none is certain."""
+    probabilities = label_probabilities(message_features(texts, vectors), _weights())
+    return [
+        next((kind for kind, least in THRESHOLDS.items() if row[LABELS.index(kind)] >= least and len(text.encode()) <= MOST_BYTES), None)
+        for text, row in zip(texts, probabilities, strict=True)
+    ]
+
+
+def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the rows of the regression: vectors, and lengths, question marks and digits of texts."""
+    shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
+    return np.hstack([vectors * 4, shapes]).astype(np.float32)
+
+
+def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the softmax of each row."""
+    scores = rows @ weights
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _shape(text: str) -> tuple[float, ...]:
+    long = min(len(text), _MOST_CHARS) / 50, min(len(text.split()), _MOST_WORDS) / 10
+    asks = any(mark in text for mark in MARKS), text.rstrip().endswith(MARKS)
+    return (*(0.3 * float(each) for each in (*long, *asks, any(map(str.isdigit, text)))), 1.0)
+
+
+@lru_cache(maxsize=1)
+def _weights() -> NDArray[np.float32]:
+    with resources.files("agent_memory.foundation.text").joinpath("data", "kinds", "weights.npy").open("rb") as file:
+        return np.load(file, allow_pickle=False).astype(np.float32)

@@ -1,0 +1,69 @@
+"""What becomes of messages that rules do not recognize, by the vectors of the default model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.base import EmbeddingModel
+from agent_memory.foundation.text.languages.filler import is_filler
+from agent_memory.foundation.text.languages.memory_requests import memory_request
+from agent_memory.foundation.text.languages.message_kinds import MODEL
+from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.shared_models import shared_embedder
+
+FILLER = "I'll give it a go, thanks again for being so patient"
+FACTS = ["my daughter Mia plays the oboe", "I moved to Porto in May"]
+REQUEST = "that thing about the oboe, get rid of it"
+
+
+@pytest.fixture(scope="session")
+async def e5() -> EmbeddingModel:
+    """The default model: the weights are fitted on its vectors alone."""
+    return await shared_embedder(load_settings(LOCAL_MODEL=MODEL))
+
+
+async def _proposals(rig: Rig) -> list[Any]:
+    return (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+
+
+async def test_filler_is_dropped(make_rig: MakeRig, e5: EmbeddingModel) -> None:
+    assert not is_filler(FILLER)
+    async with make_rig(embedder=e5) as rig:
+        await rig.append("s", FACTS[0], FILLER, FACTS[1], user_id="ana")
+        await rig.work()
+        assert {record.text for record in await rig.stored()} == set(FACTS)
+
+
+async def test_an_answer_is_no_filler(make_rig: MakeRig, e5: EmbeddingModel) -> None:
+    async with make_rig(embedder=e5) as rig:
+        await rig.append("s", "Do you eat meat?", role="assistant", user_id="ana")
+        await rig.append("s", "nope", user_id="ana")
+        await rig.work()
+        assert {record.text for record in await rig.stored()} == {"Do you eat meat?", "nope"}
+
+
+@pytest.mark.parametrize("policy", ["propose", "auto", "off"])
+async def test_an_unusual_request_to_forget_only_becomes_a_proposal(make_rig: MakeRig, e5: EmbeddingModel, policy: str) -> None:
+    request = memory_request(REQUEST)
+    assert request is None or request.kind != "forget"
+    async with make_rig(embedder=e5, FORGET_IN_CONVERSATION=policy) as rig:
+        await rig.append("s", *FACTS, user_id="ana")
+        await rig.append("s", REQUEST, user_id="ana")
+        await rig.work()
+        proposals = await _proposals(rig)
+        assert len(proposals) == (policy != "off")
+        assert {record.text for record in await rig.stored()} >= set(FACTS)
+        for change in proposals:
+            await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+            assert [record.text for record in await rig.stored()] == FACTS[1:]
+
+
+async def test_vectors_of_other_models_have_no_kinds(rig: Rig) -> None:
+    if rig.rt.embedder.model != MODEL:
+        await rig.append("s", FILLER, user_id="ana")
+        await rig.work()
+        assert [record.text for record in await rig.stored()] == [FILLER]
