@@ -1,7 +1,7 @@
-"""Constrained types of the wire models: text, identifiers, tags, instants and JSON objects.
+"""Constrained types of the wire models: text, identifiers, tags, times and JSON objects.
 
-pydantic's core checks what it can, because every chat turn passes these types: a message costs one Python call per
-identifier and instant, and none for its text.
+Every chat turn passes these types, so pydantic's core checks as much as possible. A message costs one Python call per
+identifier and time, and no call for its text.
 """
 
 from __future__ import annotations
@@ -43,32 +43,33 @@ MAX_FILTER_VALUES = 1000
 _MOST_NORMALIZED_BYTES = 33
 _SLICE = 1024
 MAX_COUNT = 2**53 - 1
-"""The largest whole number that a double keeps exact: Redis' Lua and JavaScript clients have no other."""
+"""The largest integer that a double holds exactly. Redis' Lua and JavaScript use doubles for all numbers."""
 MAX_TTL_SECONDS = 100 * 366 * 24 * 3600
 
 ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
-"""Validation context for what a server answered: the rules for callers (sizes, commas) are not applied to it."""
+"""Validation context for answers of a server. It turns off the rules for callers (sizes, commas)."""
 
 _NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
 _NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NOT_BLANK = r"\S"
-# No white space and control characters, and none that Unicode lets a program ignore: zero-width, fillers,
-# marks of direction, tags.
+# No white space, no control characters, and nothing that Unicode lets a program ignore: zero-width characters,
+# fillers, marks of direction, tags.
 _VISIBLE = re.compile(
     r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT: Final = "\ufffd"
-"""What stands in place of a lone surrogate, which UTF-8 cannot carry."""
+"""The replacement for a lone surrogate, which UTF-8 cannot express."""
 
 
 now = partial(datetime.now, UTC)
-"""The current instant, aware, in UTC. No function of ours: each record that says nothing of its times asks three times."""
+"""Return the current time in UTC. A partial instead of a function, because each record without times calls it three
+times."""
 
 
 def no_object() -> dict[str, Any]:
-    """Return an empty object. As a field's default, `dict[str, Any]` itself takes ten times as long."""
+    """Return an empty object. As a field's default, `dict[str, Any]` itself is ten times slower."""
     return {}
 
 
@@ -78,7 +79,7 @@ def new_id() -> str:
 
 
 def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
-    """Report every refusal of `schema` as error type `kind` with `message`."""
+    """Report every error of `schema` as type `kind` with `message`."""
     return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
 
 
@@ -88,7 +89,7 @@ def is_blank(text: str) -> bool:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace each lone surrogate by U+FFFD; in a Python str every surrogate is one."""
+    """Replace each lone surrogate with U+FFFD. In a Python str, every surrogate is a lone one."""
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -97,16 +98,16 @@ _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate chara
 
 
 def _strict_string() -> CoreSchema:
-    """Return a schema for str without lone surrogates, with two different errors.
+    """Return a schema for str without lone surrogates. It reports them apart from other errors.
 
-    The empty pattern finds surrogates: a string schema only decodes its input if it has a constraint.
+    The empty pattern finds surrogates: a string schema decodes its input only if it has a constraint.
     """
     no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
     return _string(no_surrogates)
 
 
 def _free_string() -> CoreSchema:
-    """Return a schema for str that replaces lone surrogates; other text costs no Python call."""
+    """Return a schema for str that replaces lone surrogates. Other text costs no Python call."""
     valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
     return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
 
@@ -176,12 +177,12 @@ def _check_bytes(value: str, limit: int) -> str:
 
 
 def _nfc(value: str) -> str:
-    """Return NFC, so that two spellings of the same characters are equal."""
+    """Return the text in NFC, so that two spellings of the same characters are equal."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
 def _check_id(value: str) -> str:
-    # ASCII characters are counted already, and each is one byte.
+    # For ASCII, the count of characters is the count of bytes, and is checked already.
     return value if value.isascii() else _check_bytes(_nfc(value), MAX_ID_BYTES)
 
 
@@ -192,16 +193,16 @@ def _check_session_id(value: str) -> str:
 
 
 def _check_visible(value: str, info: ValidationInfo) -> str:
-    # The archived server stored such texts: they can still be read.
+    # The archived server stored such texts, so answers may contain them.
     if info.context is not ANSWER and is_blank(value):
         raise PydanticCustomError("string_blank", BLANK)
     return value
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the UTF-8 size of a text after NFKC, counted until it exceeds `most`.
+    """Return the UTF-8 size of a text after NFKC. Stop counting above `most`.
 
-    Search works on the normalized text, and one character becomes up to 18 (U+FDFA).
+    Search uses the normalized text, where one character may become up to 18 (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -229,16 +230,16 @@ def _empty_as_none(value: Any) -> Any:
 
 
 FreeText: TypeAlias = Annotated[str, _TextRule()]
-"""Text that may be blank, of any characters that JSON has; U+FFFD stands in place of a lone surrogate."""
+"""Text that may be blank, with any character of JSON. U+FFFD replaces a lone surrogate."""
 
 Text: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_visible)]
 """As `FreeText`, with at least one visible character."""
 
 MemoryText: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_memory_text)]
-"""The text of a memory: not blank, at most 64 KiB."""
+"""The text of a memory: not blank, at most 64 KiB, also after NFKC."""
 
 Role: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
-"""Who speaks: any word of at most 64 characters."""
+"""The speaker: any word of at most 64 characters."""
 
 Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
 """An id in NFC: not blank, no control characters, at most 512 bytes."""
@@ -254,10 +255,10 @@ def _check_name(value: str) -> str:
 
 
 ExactName: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
-"""A name that counts as it is spelt, not in NFC: not empty, at most 512 bytes."""
+"""A name that is compared as it is spelled, without NFC: not empty, at most 512 bytes."""
 
 ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Field(min_length=1)]
-"""The key of an item, as it is spelt: not empty, at most 2,000 characters."""
+"""The key of an item, as it is spelled: not empty, at most 2,000 characters."""
 
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 
@@ -276,7 +277,7 @@ ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_c
 
 
 def _as_utc(value: datetime) -> datetime:
-    """Return the time in UTC; a naive time is UTC already."""
+    """Return the time in UTC. A time without a zone is UTC."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -286,7 +287,8 @@ def _as_utc(value: datetime) -> datetime:
 
 
 Instant: TypeAlias = Annotated[datetime, AfterValidator(_as_utc)]
-"""An aware time in UTC. Accepts ISO 8601 (naive = UTC) and epoch seconds as a number; goes out as ISO 8601 with `Z`."""
+"""A time in UTC. Accepts ISO 8601 (UTC without a zone) and epoch seconds as a number. Answers have ISO 8601 with
+`Z`."""
 
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -299,7 +301,7 @@ def _day_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> date:
         try:
             return date.fromisoformat(value)
         except ValueError:
-            pass  # The instant's own check says what is wrong.
+            pass  # The check of the time reports the error.
     return check(value)
 
 
@@ -317,11 +319,11 @@ def _same(value: Any) -> Any:
 
 
 DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
-"""An `Instant`, or a plain day such as `2026-11-25`, which stays a `date`: the whole of this day."""
+"""An `Instant`, or a plain day such as `2026-11-25`. A plain day stays a `date` and means the whole day."""
 
 
 def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
-    """Return tags in NFC without blank ones, as the archived server did; refuse commas."""
+    """Return tags in NFC without blank ones, as the archived server did. Refuse commas."""
     if values is None or info.context is ANSWER:
         return values
     _check_commas(values)
@@ -338,7 +340,7 @@ def _check_commas(values: list[str]) -> None:
 _Tag: TypeAlias = Annotated[str, _NameRule(line_breaks=False, max_chars=MAX_TAG_BYTES)]
 
 Tags: TypeAlias = Annotated[Annotated[list[_Tag], Field(max_length=MAX_TAGS)] | None, AfterValidator(_check_tags)]
-"""Topics or entities: at most 64 of at most 256 bytes each, without commas."""
+"""Topics or entities: at most 64 tags of at most 256 bytes each, without commas."""
 
 
 def _check_references(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
@@ -348,16 +350,16 @@ def _check_references(values: list[str] | None, info: ValidationInfo) -> list[st
 
 
 References: TypeAlias = Annotated[list[Identifier] | None, AfterValidator(_check_references)]
-"""Ids of the messages that a memory came from, without commas."""
+"""Ids of the messages behind a memory, without commas."""
 
 JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | None
-"""A value in a JSON object of the caller's own."""
+"""A value in a caller's JSON object."""
 
 
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return `value` with U+FFFD in place of each lone surrogate.
+    """Return `value` with U+FFFD in place of each lone surrogate. Not recursive.
 
-    Refuses values that are not JSON, and nesting that would exhaust a parser's stack. Not recursive.
+    Refuses values that are not JSON, and nesting so deep that it would overflow a parser's stack.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False
@@ -398,7 +400,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    """True for a list or an object; raises for a leaf that is not JSON."""
+    """True for a list or an object. Raises for a leaf that is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
@@ -420,7 +422,7 @@ def _json_value_schema() -> JsonSchemaValue:
 
 @dataclass(frozen=True, slots=True)
 class _JsonObjectRule:
-    """Annotation for a caller's object; `typed` tells whether the JSON schema names the values' types."""
+    """Annotation for a caller's JSON object. With `typed`, the JSON schema names the types of the values."""
 
     typed: bool
 
@@ -432,16 +434,16 @@ class _JsonObjectRule:
 
 
 JsonObject: TypeAlias = Annotated[dict[str, JSONTypes], _JsonObjectRule(typed=True)]
-"""A JSON object of the caller's own: finite numbers, at most 32 levels; U+FFFD stands in place of a lone surrogate."""
+"""A caller's JSON object: finite numbers, at most 32 levels. U+FFFD replaces a lone surrogate."""
 
 AnyObject: TypeAlias = Annotated[dict[str, Any], _JsonObjectRule(typed=False)]
-"""As `JsonObject`, where the contract leaves the values' types open."""
+"""As `JsonObject`, but the JSON schema does not name the types of the values."""
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 """A finite number."""
 
 WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-"""A context window in tokens; 0 counts as not given. Numeric strings are accepted."""
+"""A context window in tokens. 0 means "not given". Numeric strings are accepted."""
 
 
 def _is_none(value: object) -> bool:
@@ -449,4 +451,4 @@ def _is_none(value: object) -> bool:
 
 
 Absent = Field(default=None, exclude_if=_is_none)
-"""A field that answers leave out when it has no value: programs that do not know it see what they always saw."""
+"""A field that answers leave out if it has no value. Older programs see the answers that they know."""

@@ -13,7 +13,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class ChangeKindEnum(StrEnum):
-    """What was done to memories."""
+    """The kind of a change."""
 
     UPDATE = "update"
     SUPERSEDE = "supersede"
@@ -23,7 +23,7 @@ class ChangeKindEnum(StrEnum):
 
 
 class ChangeStateEnum(StrEnum):
-    """State of a change: applied or undone, or a proposal that waits or was rejected."""
+    """The state of a change: applied, undone, proposed (it waits for approval) or rejected."""
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -36,68 +36,67 @@ class ChangedMemory(BaseModel):
 
     memory_id: str
     before: MemoryRecord | None = None
-    """The memory as it was before the change; null when it did not exist."""
+    """The memory before the change; null if it did not exist."""
     after: MemoryRecord | None = None
-    """The memory as the change left it; null when the change took it away, or is only proposed to."""
+    """The memory after the change; null if the change deleted it, or proposes to."""
     diff: dict[str, list[Any]]
-    """The fields that differ, each with its value before and after: `{"text": ["old", "new"]}`."""
+    """The fields that differ, each with its values before and after: `{"text": ["old", "new"]}`."""
 
 
 class Change(BaseModel):
     """A recorded change of memories."""
 
     id: str
-    """The change's id: it is undone, approved or rejected by it."""
+    """The change's id. Use it to undo, approve or reject the change."""
     kind: ChangeKindEnum
-    """What was done: an update, a supersession by a newer fact, a merge of repeats, a forgetting, or the undoing of one
-    of these."""
+    """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, a deletion on request
+    (`forget`), or an undo of one of these."""
     state: ChangeStateEnum
-    """Whether it counts (`applied`), was taken back (`undone`), waits for approval (`proposed`), or was turned down
-    (`rejected`)."""
+    """The state of the change: `applied`, `undone`, `proposed` (it waits for approval) or `rejected`."""
     batch_id: str
-    """The run that it belongs to; the changes of one run can be undone together by this id."""
+    """The id of the run that made the change. Use it to undo all changes of the run together."""
     at: Instant
-    """When the change was made or proposed."""
+    """The time when the change was made or proposed."""
     actor: str
-    """What made it, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
+    """The author of the change, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
     reason: str | None = None
-    """Why it was made, in words."""
+    """The reason for the change, in words."""
     strategy: str | None = None
-    """The extraction strategy that made it; null when no extraction did."""
+    """The extraction strategy that made the change; null for other changes."""
     model: str | None = None
-    """The language model that decided it; null when none did."""
+    """The language model that decided the change; null without a model."""
     prompt_version: str | None = None
-    """The version of the server's prompt that the model was asked with; null without a model."""
+    """The version of the prompt for the language model; null without a model."""
     memories: list[ChangedMemory]
-    """The memories that it changed."""
+    """The changed memories."""
     receipt_id: str | None = None
-    """Of a forgetting that was just approved: the receipt, by which `undo_forget_memory` brings it back."""
+    """The receipt of a deletion that was just approved. Pass it to `undo_forget_memory` to undo the deletion."""
     undo_until: Instant | None = None
-    """Until when that is possible; null when it is not."""
+    """The time until which the deletion can be undone; null if it cannot."""
 
 
 class ChangeListResponse(BaseModel):
-    """A page of changes, the newest first."""
+    """A page of changes, newest first."""
 
     changes: list[Change]
-    """This page's changes."""
+    """The changes of this page."""
     total: int
     next_offset: int | None = None
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, with the time in which the server knew it."""
+    """A version of a memory, with the time in which it was the server's knowledge."""
 
     version: int
-    """The number of the version; a higher one is newer."""
+    """The version's number; higher numbers are newer."""
     record: MemoryRecord
-    """The memory as this version had it."""
+    """The memory in this version."""
     recorded_at: Instant | None = None
-    """When the server began to know this version."""
+    """The time when the server stored this version."""
     retired_at: Instant | None = None
-    """When another version took its place; null for the current one."""
+    """The time when another version replaced this one; null for the current version."""
     diff: dict[str, list[Any]]
-    """The fields in which it differs from the version before, each with its value before and after."""
+    """The fields that differ from the version before, each with its values before and after."""
 
 
 class MemoryHistory(BaseModel):
@@ -105,21 +104,21 @@ class MemoryHistory(BaseModel):
 
     memory_id: str
     versions: list[MemoryVersion]
-    """All versions, the newest first."""
+    """All versions, newest first."""
     changes: list[Change]
-    """The changes that it was part of."""
+    """The changes that include the memory."""
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence with its messages, as far as they still exist."""
+    """A piece of evidence, with its messages that still exist."""
 
     messages: list[MemoryMessage]
-    """Those of the named messages that still exist."""
+    """The messages of the evidence that still exist."""
 
 
 class MemoryEvidence(BaseModel):
-    """What a memory rests on."""
+    """The evidence of a memory."""
 
     memory_id: str
     evidence: list[EvidenceItem]
-    """What it rests on; several pieces when it was said or stated more than once."""
+    """The pieces of evidence; several if the fact was stated more than once."""

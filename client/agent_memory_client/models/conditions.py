@@ -32,37 +32,38 @@ _Bound: TypeAlias = Annotated[int, Field(strict=True)] | Annotated[Number, Field
 
 
 class MetadataFilter(Filter):
-    """A filter on one key of the metadata. Bounds are numbers or ISO 8601 dates; text, numbers and booleans never equal each other."""
+    """A filter on one metadata key. Bounds are numbers or ISO 8601 dates. A text never equals a number or boolean."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("gt", "gte"), ("lt", "lte"))
 
     eq: Scalar | None = None
-    """The value must be this one; text, numbers and booleans never equal each other."""
+    """The value must equal this one. A text never equals a number or boolean."""
     ne: Scalar | None = None
-    """The value must not be this one."""
+    """The value must differ from this one."""
     any: _Scalars | None = None
-    """The value, or one of a list, must be among these."""
+    """The value, or an entry of a list, must be one of these."""
     all: _Scalars | None = None
-    """The list must have all of these values."""
+    """The list must contain all of these values."""
     none: _Scalars | None = None
-    """None of these values may be there."""
+    """The value, and every entry of a list, must differ from all of these."""
     gt: _Bound | None = None
-    """More than this number, or later than this ISO 8601 date."""
+    """Greater than this number, or later than this ISO 8601 date."""
     gte: _Bound | None = None
-    """At least this number, or at this ISO 8601 date or later."""
+    """At least this number, or this ISO 8601 date or later."""
     lt: _Bound | None = None
     """Less than this number, or earlier than this ISO 8601 date."""
     lte: _Bound | None = None
-    """At most this number, or at this ISO 8601 date or earlier."""
+    """At most this number, or this ISO 8601 date or earlier."""
     exists: bool | None = None
-    """Whether the metadata must have the key (true) or must not have it (false)."""
+    """True if the metadata must have the key, false if it must not."""
 
 
 MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_length=16)]
 
 
 class Condition(BaseModel):
-    """What must hold: every field that is given, all of `and`, one of `or`, and not `not`. At most 8 levels and 64 conditions."""
+    """A composed condition: all given fields, all of `and`, at least one of `or`, and not `not`. At most 8 levels and
+    64 conditions."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -83,20 +84,20 @@ class Condition(BaseModel):
     last_accessed: LastAccessed | None = None
     event_date: EventDate | None = None
     agent_id: TagFilter | None = None
-    """The agent that it belongs to."""
+    """The agent of the memory."""
     slot: TagFilter | None = None
-    """What the fact is about, such as `home_city`."""
+    """The slot of the fact, such as `home_city`."""
     category: TagFilter | None = None
-    """The category of the extraction rules that it was put in."""
+    """The category of the memory, from the extraction rules."""
     source_class: TagFilter | None = None
-    """Where it comes from: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
+    """The source of the memory: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     metadata: MetadataFilters | None = None
-    """A filter for each key of the memory's own metadata: `{"tool": {"eq": "web"}}`."""
+    """A filter for each key of the memory's metadata: `{"tool": {"eq": "web"}}`."""
 
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Refuse conditions that are too deep or too many before parsing them; not recursive."""
+        """Refuse conditions that are too deep or too many, before they are parsed. Not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -1,4 +1,4 @@
-"""Explanations why a search or prompt returned a memory or not."""
+"""Explain why a search or prompt returned a memory or not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agent_memory_client.models.search import SearchRequest
 
 
 class ExplainRequest(BaseModel):
-    """Asks why a search or a prompt did or did not return a memory. Give one of the two."""
+    """A question why a search or prompt returned a memory or not. Give either `search` or `prompt`."""
 
     memory_id: Identifier
-    """The memory that was expected in the answer."""
+    """The memory that you expected."""
     search: SearchRequest | None = None
-    """The search that it was expected of; give either this or `prompt`."""
+    """The search that you expected to return the memory. Give either this or `prompt`."""
     prompt: MemoryPromptRequest | None = None
-    """The prompt that it was expected in; give either this or `search`."""
+    """The prompt that you expected to contain the memory. Give either this or `search`."""
 
     @model_validator(mode="after")
     def _one(self) -> ExplainRequest:
@@ -28,25 +28,26 @@ class ExplainRequest(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Why a search or a prompt did not return a memory, or where it did."""
+    """The reason why a search or prompt returned a memory or not."""
 
     memory_id: str
-    """The memory that was asked about."""
+    """The id of the memory in question."""
     returned: bool
-    """Whether the answer has it."""
+    """True if the answer contains the memory."""
     reason: str
-    """Why it is in the answer or not: `returned`, `not_found`, `quarantined` (it waits for a review), `filtered`,
-    `not_ranked` (neither near nor sharing a word), `below_threshold`, `beyond_limit`, `collapsed` (another one says the
-    same); of prompts also `already_shown` (among the session's messages) and `over_budget`."""
+    """The reason: `returned`, `not_found`, `quarantined` (it waits for a review), `filtered`, `not_ranked` (neither
+    near nor with a common word), `below_threshold`, `beyond_limit`, or `collapsed` (a better result has the same
+    content). Prompts also have `already_shown` (among the session's messages) and `over_budget`."""
     filters: list[str] = []
-    """The filters that exclude it, when `reason` is `filtered`."""
+    """The filters that exclude the memory, if `reason` is `filtered`."""
     rank: int | None = None
-    """Its place among all that was found, from 1: a `limit` of at least this shows it. Null when it was not ranked."""
+    """The memory's rank among all results, from 1. A `limit` of at least this number would show it. Null if it was not
+    ranked."""
     by: str | None = None
-    """The id of the memory that says the same and is shown instead, when `reason` is `collapsed`."""
+    """The id of the result with the same content, if `reason` is `collapsed`."""
     tokens_needed: int | None = None
-    """How many tokens the memories of the prompt would need for it to be shown, when `reason` is `over_budget`."""
+    """The tokens that the prompt's memories would need to include this one, if `reason` is `over_budget`."""
     tokens_available: int | None = None
-    """How many tokens the prompt had for memories, when `reason` is `over_budget`."""
+    """The tokens that the prompt had for memories, if `reason` is `over_budget`."""
     explanation: HitExplanation | None = None
-    """How the search scored it; null when it was not scored."""
+    """The memory's scores; null if the search did not score it."""

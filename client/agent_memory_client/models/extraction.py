@@ -1,4 +1,4 @@
-"""Rules for the extraction of facts: for everybody, a namespace, a user or a session."""
+"""Rules for the extraction of facts: for all users, a namespace, a user or a session."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ MAX_PHRASES = 200
 
 
 class ExtractionCategory(BaseModel):
-    """A kind of fact that is wanted: its name, which facts carry in their metadata, and what belongs to it."""
+    """A category of facts to extract."""
 
     name: Annotated[Identifier, Field(max_length=64)]
-    """The category's name, which facts carry in `category`."""
+    """The category's name, at most 64 characters. Facts have it in `category`."""
     description: Annotated[FreeText, Field(max_length=500)] = ""
-    """What belongs to it, in words for the language model."""
+    """The content of the category, in words for the language model. At most 500 characters."""
 
 
 class ExtractionRules(BaseModel):
-    """What is worth remembering, and how it is written down."""
+    """Rules about the facts to extract, and how to write them."""
 
     instructions: Annotated[FreeText, Field(max_length=4000)] | None = None
-    """What to keep and what never to keep, in plain words for the language model."""
+    """Instructions for the language model, in plain words: facts to extract and facts to leave out. At most 4,000
+    characters."""
     categories: Annotated[list[ExtractionCategory], Field(max_length=50)] = Field(default_factory=list[ExtractionCategory])
-    """The kinds of fact that are wanted; the model names one of them in each fact."""
+    """The categories of facts, at most 50. The model names one of them in each fact."""
     do_not_record: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=MAX_PHRASES)] = Field(default_factory=list[str])
-    """Plain phrases: a message or fact that has one of them, in any inflection, is not remembered."""
+    """Phrases to avoid. The server never makes a memory of a message or fact that contains one, in any inflection."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone, as an IANA name such as `Europe/Lisbon`, in which times are read and told; UTC when not given."""
+    """The time zone of dates and times, as an IANA name such as `Europe/Lisbon`. Default UTC."""
     language: Annotated[FreeText, Field(max_length=64)] | None = None
-    """The language that facts are written in, such as `English`; that of the conversation when not given."""
+    """The language of facts, such as `English`. Default: the language of the conversation."""
     review: bool = False
-    """Whether a new fact that would end an old one is only proposed and waits for approval."""
+    """True to only propose a new fact that would end an old one. It waits for approval."""

@@ -1,4 +1,4 @@
-"""Search filters. Operators given together must all hold; contradictory pairs and unknown keys are refused.
+"""Search filters. A match must satisfy all given operators. Contradictory pairs and unknown keys are refused.
 
 `TagFilter.conditions()` and `DateFilter.conditions()` return a filter without synonyms.
 """
@@ -22,7 +22,7 @@ _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=
 
 @dataclass(frozen=True, slots=True)
 class TagConditions:
-    """A tag filter without synonyms: each group of `required` needs a match, `excluded` none."""
+    """A tag filter without synonyms: a value of each group in `required` must match, and no value in `excluded`."""
 
     required: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter without synonyms: the tightest bounds, and a time or day to leave out."""
+    """A date filter without synonyms: the narrowest bounds, and a time or day to exclude."""
 
     lower: datetime | None = None
     lower_inclusive: bool = True
@@ -54,11 +54,11 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
         "none": "Another name of `not_in`.",
     }
 )
-"""What the operators ask for that the filters declare, each with values of its own type."""
+"""Descriptions of the operators that each filter declares with its own value type."""
 
 
 class Filter(BaseModel):
-    """Base of filters: no unknown keys, at least one operator, no contradictory pair."""
+    """Base of filters. It refuses unknown keys, contradictory pairs, and a filter without an operator."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -69,7 +69,7 @@ class Filter(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _equal(cls, value: Any) -> Any:
-        """Read a plain value as equality."""
+        """Treat a plain value as `eq`."""
         return {"eq": value} if isinstance(value, (str, int, float, date)) and "eq" in cls.model_fields else value
 
     @model_validator(mode="after")
@@ -108,7 +108,7 @@ def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
 
 
 class TagFilter(Filter):
-    """A filter on identifiers or tags. `in_` is another name of `any`, `not_eq` of `ne`, `none` of `not_in`."""
+    """A filter on ids or tags. `in_` means `any`, `not_eq` means `ne`, `none` means `not_in`."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE + tuple(
         ("startswith", other) for other in ("eq", "ne", "not_eq", "any", "in_", "not_in", "all", "none")
@@ -123,7 +123,7 @@ class TagFilter(Filter):
     all: _Values | None = None
     none: _Values | None = None
     startswith: Identifier | None = None
-    """The value must begin with this text; it cannot be combined with other operators."""
+    """The beginning of the value. It cannot be combined with other operators."""
 
     def conditions(self) -> TagConditions:
         """Return the conditions without synonyms."""
@@ -137,7 +137,7 @@ class SessionId(TagFilter):
 
 
 class UserId(TagFilter):
-    """Filters by user. `exists: false` asks for what has no user."""
+    """Filters by user. `exists: false` matches memories without a user."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         *TagFilter.exclusive,
@@ -146,7 +146,7 @@ class UserId(TagFilter):
 
     field: Literal["user_id"] = "user_id"
     exists: bool | None = None
-    """Whether there must be a user (true) or none (false)."""
+    """True if a user must be set, false if no user may be set."""
 
 
 class Namespace(TagFilter):
@@ -168,7 +168,7 @@ class Entities(TagFilter):
 
 
 class ExtractionStrategy(TagFilter):
-    """Filters by the strategy that made the memories."""
+    """Filters by the extraction strategy that made the memory."""
 
     field: Literal["extraction_strategy"] = "extraction_strategy"
 
@@ -177,7 +177,7 @@ _Types: TypeAlias = Annotated[list[MemoryTypeEnum], Field(min_length=1, max_leng
 
 
 class MemoryType(Filter):
-    """Filters by the kind of memory."""
+    """Filters by the type of memory."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE
 
@@ -198,7 +198,7 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on instants. Bounds combine; a plain day (`2026-11-25`) is the whole day in the request's time zone."""
+    """A filter on times. Bounds combine. A plain day (`2026-11-25`) means the whole day in the request's time zone."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         ("eq", "ne"),
@@ -206,24 +206,24 @@ class DateFilter(Filter):
     )
 
     gt: DayOrInstant | None = None
-    """Later than this time, or than this whole day."""
+    """Later than this time, or after this day."""
     lt: DayOrInstant | None = None
-    """Earlier than this time, or than this whole day."""
+    """Earlier than this time, or before this day."""
     gte: DayOrInstant | None = None
-    """At this time or later; of a day, from its beginning."""
+    """At this time or later. A day counts from its beginning."""
     lte: DayOrInstant | None = None
-    """At this time or earlier; of a day, until its end."""
+    """At this time or earlier. A day counts until its end."""
     eq: DayOrInstant | None = None
     """At exactly this time, or on this day."""
     ne: DayOrInstant | None = None
-    """At any time but this one, or on any other day."""
+    """At any other time, or on any other day."""
     between: Annotated[list[DayOrInstant], Field(min_length=2, max_length=2)] | None = None
-    """From the first to the second of two times; it cannot be combined with other operators."""
+    """Between the first and the second time. It cannot be combined with other operators."""
     inclusive: Literal["both", "neither", "left", "right"] = "both"
-    """Which ends of `between` count: `both`, `neither`, only the first (`left`), or only the second (`right`)."""
+    """The ends of `between` that match: `both`, `neither`, only the first (`left`) or only the second (`right`)."""
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
-        """Return the tightest bounds of all operators, with days in `zone`."""
+        """Return the narrowest bounds of all operators, with days in `zone`."""
         froms, tos = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
         lowers = [_lower(value, inclusive, zone) for value, inclusive in froms if value is not None]
         uppers = [_upper(value, inclusive, zone) for value, inclusive in tos if value is not None]
@@ -244,7 +244,7 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 
 
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
-    """Return when a day begins in a zone, or (`after`) when the next day begins; clipped to the calendar."""
+    """Return when a day begins in a zone; with `after`, when the next day begins. Clipped to the calendar."""
     try:
         day = day + timedelta(days=1) if after else day
         return datetime.combine(day, time(), zone).astimezone(UTC)
@@ -253,18 +253,18 @@ def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
 
 
 class CreatedAt(DateFilter):
-    """Filters by when a memory was made."""
+    """Filters by the time when the memory was created."""
 
     field: Literal["created_at"] = "created_at"
 
 
 class LastAccessed(DateFilter):
-    """Filters by when a memory was last read."""
+    """Filters by the time when the memory was last read."""
 
     field: Literal["last_accessed"] = "last_accessed"
 
 
 class EventDate(DateFilter):
-    """Filters by when the thing that a memory tells happened."""
+    """Filters by the time of the event in the memory."""
 
     field: Literal["event_date"] = "event_date"

@@ -1,4 +1,4 @@
-"""Forgetting by request, in words or by ids."""
+"""Forget memories by a request in words, or by ids."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from agent_memory_client.models._types import FreeText, Identifier, Instant, Opt
 
 
 class ForgetMemoryRequest(BaseModel):
-    """What is to be forgotten, and whose: `text` or `ids`."""
+    """A request to forget memories and messages. Give either `text` or `ids`."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: Annotated[FreeText, Field(min_length=1, max_length=2000)] | None = None
-    """What is meant, in words: `I am allergic to peanuts`, `my address`, `everything about Anna`."""
+    """What to forget, in words: `I am allergic to peanuts`, `my address`, `everything about Anna`. At most 2,000
+    characters."""
     ids: Annotated[list[Identifier], Field(min_length=1, max_length=100)] | None = None
-    """Exactly these memories, or messages of sessions, with the messages that the memories rest on."""
+    """The ids of memories, or of messages in sessions, at most 100. The messages behind these memories are deleted,
+    too."""
     user_id: OptionalIdentifier = None
-    """The user whose memories are meant. Needed with `text`, unless the caller is limited to one user."""
+    """The owner of the memories. Required with `text`, unless the caller is limited to one user."""
     namespace: OptionalIdentifier = None
-    """The namespace that is meant; null for all of the user's."""
+    """The namespace to search; null for all namespaces of the user."""
     session_id: OptionalIdentifier = None
-    """Only what was said in this session; `that` then means what the user said there last."""
+    """Limits the request to this session. "Forget that" then means the user's last statement in it."""
     dry_run: bool = False
-    """Only show what would go."""
+    """Only show what would be deleted."""
 
     @model_validator(mode="after")
     def _says_what(self) -> Self:
@@ -35,46 +37,47 @@ class ForgetMemoryRequest(BaseModel):
 
 
 class ForgetMatch(BaseModel):
-    """Something that is meant, or could be."""
+    """A memory, message or summary that matches the request, or could match."""
 
     kind: Literal["fact", "message", "session_message", "summary"]
-    """A `fact`, a `message` in long-term memory, a message of a session as the session shows it, or a session's summary."""
+    """The kind of match: a `fact`, a `message` in long-term memory, a `session_message`, or a session's `summary`."""
     id: str
-    """The memory's or the message's id; of a summary, the session's."""
+    """The id of the memory or message; for a summary, the id of the session."""
     text: str
-    """What it says."""
+    """The text of the match."""
     why: str
-    """Why it is here."""
+    """The reason for the match, in words."""
     clear: bool = True
-    """Whether it is surely meant. What is not stays, unless it is asked for by its id."""
+    """True if the request clearly means this match. To delete another match, send its id in `ids`."""
     session_id: str | None = None
-    """The session that it is in."""
+    """The session of the match."""
     left: str | None = None
-    """What is left of a summary; null when all of it goes."""
+    """The part of a summary that remains; null if the whole summary is deleted."""
 
 
 class ForgetMemoryResponse(BaseModel):
-    """What goes, went, or could be meant."""
+    """The matches of the request, and the deleted ones."""
 
     matches: list[ForgetMatch]
-    """All that is meant or could be, the clear ones first."""
+    """All matches, the clear ones first."""
     ambiguous: bool = False
-    """Several different things could be meant, or nothing surely is: nothing went. Ask which one, and send its `ids`."""
+    """True if the request could mean different things, or if no match is clear. Nothing was deleted. Ask the user, and
+    send the `ids`."""
     dry_run: bool = False
-    """Whether this only shows."""
+    """True for a dry run, which deletes nothing."""
     forgotten: dict[str, int] = Field(default_factory=dict[str, int])
-    """How much went: `facts`, `messages`, `session_messages`, `summaries`."""
+    """The number of deleted `facts`, `messages`, `session_messages` and `summaries`."""
     receipt_id: str | None = None
-    """The receipt, by which it is undone; null when nothing went."""
+    """The id to undo the request with; null if nothing was deleted."""
     undo_until: Instant | None = None
-    """Until when it can be undone; null when it cannot."""
+    """The time until which an undo is possible; null if it is not possible."""
 
 
 class ForgetUndoResponse(BaseModel):
-    """What came back."""
+    """The result of an undo."""
 
     receipt_id: str
-    """The receipt of what was forgotten."""
+    """The id of the receipt that was undone."""
     restored: dict[str, int]
-    """How much came back: `memories`, `messages` of sessions. `kept_newer` counts memories that stayed away, as something newer stands in
-    their place."""
+    """The number of restored `memories` and `messages` of sessions. `kept_newer` counts memories that were not
+    restored, because newer ones replaced them."""

@@ -28,7 +28,7 @@ from agent_memory_client.models.messages import TrackingFlag
 
 
 class MemoryTypeEnum(StrEnum):
-    """What kind of thing a memory is: an event with a time, a fact, a message word for word, or a way of doing something."""
+    """The type of a memory: an event with a time, a fact, a message word for word, or a procedure."""
 
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
@@ -37,11 +37,11 @@ class MemoryTypeEnum(StrEnum):
 
 
 MEMORY_TYPES_HEADER: Final = "X-Agent-Memory-Types"
-"""The request header with the memory types, beyond the archived server's, that a client knows: `procedural`."""
+"""The request header in which a client names the memory types it knows beyond the archived server's: `procedural`."""
 
 
 class SearchScoreTypeEnum(StrEnum):
-    """Which kind of search made a score."""
+    """The kind of search that made a score."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -49,199 +49,202 @@ class SearchScoreTypeEnum(StrEnum):
 
 
 class MemoryStrategyConfig(BaseModel):
-    """How long-term memories are made from a session's messages."""
+    """How the server makes long-term memories from a session's messages."""
 
     strategy: Literal["discrete", "summary", "preferences", "custom"] = "discrete"
-    """What is made: facts, events and ways of doing things (`discrete`), one summary of the session (`summary`),
-    `preferences` only, or what `config.custom_prompt` asks for (`custom`)."""
+    """The memories to make: facts, events and procedures (`discrete`), a summary of the session (`summary`), only
+    `preferences`, or the answer to `config.custom_prompt` (`custom`)."""
     config: AnyObject = Field(default_factory=no_object)
-    """Options of the strategy, such as `custom_prompt`, or `max_summary_length` in words, and extraction rules that
-    hold for this session."""
+    """Options of the strategy, such as `custom_prompt`, `max_summary_length` (in words), and extraction rules for this
+    session."""
 
 
 SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inference", "client"]
-"""Where a memory comes from: who said it, or that a program stated, imported or inferred it."""
+"""The source of a memory: the speaker of a message, or a program that stated, imported or inferred it."""
 
 
 class Evidence(BaseModel):
-    """A source of a memory: messages of a session, or a program's own statement."""
+    """A source of a memory: messages of a session, or a statement of a program."""
 
     session_id: OptionalIdentifier = None
-    """The session that it was said in; null when a program stated it."""
+    """The session of the messages; null if a program stated the memory."""
     message_ids: list[Identifier] = Field(default_factory=list[str], max_length=1000)
-    """The messages of the session that say it."""
+    """The ids of the messages, at most 1,000."""
     role: FreeText | None = None
-    """Who said it: the role of these messages."""
+    """The role of these messages."""
     quote: Annotated[FreeText, Field(max_length=4000)] | None = None
-    """The words that say it; they stay when the messages are gone."""
+    """The exact words of the messages, at most 4,000 characters. They stay after the messages are deleted."""
     source: SourceClass | None = None
-    """Where it comes from: said by the `user`, the `assistant` or a `tool`, or stated by a program (`client`), imported
-    or inferred."""
+    """The source: a message of the `user`, the `assistant` or a `tool`, a program's statement (`client`), an `import`
+    or an `inference`."""
     memory_id: OptionalIdentifier = None
-    """The id under which it was stored before it was found to say the same as this memory."""
+    """The id of a former memory that had the same content, and became evidence of this one."""
     at: Instant | None = None
-    """When it was said or stated."""
+    """The time of the statement."""
 
 
 class MemoryRecord(BaseModel):
-    """A memory: who owns it, what it says, since when it is true, and where it comes from.
+    """A memory: its owner, its text, the time in which it is true, and its source.
 
-    Scope fields that are empty strings count as not given. The server writes `recorded_at`, `retired_at`, `supersedes`
-    and `superseded_by`.
+    Empty strings in scope fields count as not given. The server sets `recorded_at`, `retired_at`, `supersedes` and
+    `superseded_by`.
     """
 
     id: Identifier
-    """The memory's id, at most 512 bytes; storing another text under a known id replaces what was there."""
+    """The memory's id, at most 512 bytes. Storing another text under an existing id replaces the old text."""
     text: MemoryText
-    """What is remembered, in words that can be understood alone; at most 64 KiB."""
+    """The memory's text, at most 64 KiB. Write it so that a reader understands it without context."""
     session_id: OptionalIdentifier = None
-    """The session that it comes from; null when it comes from none."""
+    """The session that the memory comes from; null if it comes from no session."""
     user_id: OptionalIdentifier = None
-    """The user whose memory it is; null when it is nobody's in particular."""
+    """The user that the memory belongs to; null for no user."""
     namespace: OptionalIdentifier = None
-    """The namespace that it is kept in, such as a project's or an application's name; null when it is in none."""
+    """The memory's namespace, such as a project's or an application's name; null for no namespace."""
     last_accessed: Instant = Field(default_factory=now)
-    """When a search or a read last gave it out."""
+    """The time when a search or a read last returned the memory."""
     created_at: Instant = Field(default_factory=now)
-    """When it was made, now when not given."""
+    """The time when the memory was created. Default: now."""
     updated_at: Instant = Field(default_factory=now)
     pinned: bool = False
-    """Whether it is spared when memories are forgotten, and never merged with others."""
+    """True to keep the memory when a policy forgets memories and when duplicates are merged."""
     access_count: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    """How often searches and reads gave it out."""
+    """The number of times that searches and reads returned the memory."""
     topics: Tags = None
-    """What it is about, in a few words; at most 64, without commas."""
+    """The topics in a few words each: at most 64, without commas."""
     entities: Tags = None
-    """The persons, places and things that it names; at most 64, without commas."""
+    """The persons, places and things in the text: at most 64, without commas."""
     memory_hash: FreeText | None = None
-    """A SHA-256 of text, scope and type, which the server computes."""
+    """A SHA-256 of text, scope and type. The server computes it."""
     discrete_memory_extracted: TrackingFlag = "f"
-    """`t` when nothing more is to be extracted from it, `f` when facts may still be."""
+    """`t` if the server has extracted facts from the memory, or must not. `f` if it may still extract facts."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.MESSAGE
-    """A fact (`semantic`), an event (`episodic`), a message word for word (`message`), or a way of doing something
-    (`procedural`)."""
+    """The memory's type: a fact (`semantic`), an event (`episodic`), a message word for word (`message`), or a
+    procedure (`procedural`)."""
     persisted_at: Instant | None = None
-    """When it was stored as a long-term memory; in a session's `memories`, null until then."""
+    """The time when the memory was stored as a long-term memory. In a session's `memories`: null before that."""
     extracted_from: References = None
-    """The ids of the messages that it was made of."""
+    """The ids of the messages that the memory was made from."""
     event_date: Instant | None = None
-    """When what it tells happened; null when that is no one time."""
+    """The time of the event in the text; null if there is no single time."""
     extraction_strategy: Identifier = "discrete"
-    """The strategy that made it; `message` for a message word for word."""
+    """The extraction strategy that made the memory; `message` for a message word for word."""
     extraction_strategy_config: AnyObject = Field(default_factory=no_object)
     """The options of that strategy."""
     metadata: JsonObject = Field(default_factory=no_object)
-    """Any JSON object of the caller's own; its first 64 keys can be searched by."""
+    """Your own data, as a JSON object. Filters can use its first 64 keys."""
     agent_id: OptionalIdentifier = Absent
-    """The agent that it belongs to; agents do not replace each other's facts."""
+    """The agent of the memory. An agent's facts never replace facts of other agents."""
     slot: OptionalIdentifier = Absent
-    """What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and
-    a new one ends it."""
+    """The subject of the fact, such as `home_city`. Each user, namespace and agent has one current fact per slot. A new
+    fact ends the old one."""
     category: OptionalIdentifier = Absent
-    """The category of the extraction rules that it was put in."""
+    """The category of the memory, from the extraction rules."""
     valid_from: Instant | None = Absent
-    """Since when it is true; since it was made when not given."""
+    """The time from which the memory is true. Default: `created_at`."""
     valid_to: Instant | None = Absent
-    """Until when it is true; it is not found afterwards unless history is asked for. Left out while it is true."""
+    """The time when the memory stops being true. Later searches return it only with `as_of` or `history`. Left out
+    while it is true."""
     expires_at: Instant | None = Absent
-    """From when on nobody is shown it any more."""
+    """The time when the memory expires. After it, no answer contains the memory."""
     recorded_at: Instant | None = Absent
-    """When the server began to know this version; the server writes it."""
+    """The time when the server stored this version. The server sets it."""
     retired_at: Instant | None = Absent
-    """When the server knew better; the server writes it, and leaves it out for what is current."""
+    """The time when this version stopped being current. The server sets it, and leaves it out for current versions."""
     supersedes: list[Identifier] | None = Absent
-    """The ids of the memories that it took the place of; the server writes it."""
+    """The ids of the memories that this one replaced. The server sets it."""
     superseded_by: OptionalIdentifier = Absent
-    """The id of the memory that took its place; the server writes it."""
+    """The id of the memory that replaced this one. The server sets it."""
     evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
-    """What it rests on: messages, or a program's own statement."""
+    """The sources of the memory, at most 200: messages, or a statement of a program."""
     source_class: SourceClass | None = Absent
-    """Where it comes from: said by the `user`, the `assistant` or a `tool`, or stated by a program (`client`), imported
-    or inferred."""
+    """The source of the memory: a message of the `user`, the `assistant` or a `tool`, a program's statement (`client`),
+    an `import` or an `inference`."""
     trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """How far its source goes, from 0 to 1: 1 for a user's or a program's own words, 0.3 for what a tool fetched."""
+    """The trust in the source, from 0 to 1. A user's or a program's own words have 1, tool output has 0.3."""
     quarantine: OptionalIdentifier = Absent
-    """Why it waits for a review and is neither found nor shown to a model; left out when it does not."""
+    """The reason why the memory waits for a review. Until then, no search or prompt returns it. Left out for other
+    memories."""
     approved: OptionalIdentifier = Absent
-    """A digest of the text that an administrator approved in quarantine; the server writes it."""
+    """A digest of the text that an administrator approved in quarantine. The server sets it."""
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """How sure the language model was of it, from 0 to 1."""
+    """The confidence of the language model, from 0 to 1."""
     model: OptionalIdentifier = Absent
-    """The language model that extracted it."""
+    """The language model that extracted the memory."""
     prompt_version: OptionalIdentifier = Absent
-    """The version of the server's prompt that it was extracted with."""
+    """The version of the prompt for that model."""
 
 
 class ClientMemoryRecord(MemoryRecord):
-    """A memory whose id may be left out: a ULID is made for it."""
+    """A memory whose id is optional. By default, the client makes a ULID."""
 
     id: Identifier = Field(default_factory=new_id)
-    """The memory's id, at most 512 bytes; one is made when it is left out."""
+    """The memory's id, at most 512 bytes. Without it, a new id is made."""
 
 
 class ExtractedMemoryRecord(MemoryRecord):
-    """A memory that its author states: a fact by default, and nothing is to be extracted from it."""
+    """A memory that a program states. Its default type is a fact, and the server extracts nothing from it."""
 
     discrete_memory_extracted: TrackingFlag = "t"
-    """Stored as `t` whatever is sent: nothing is extracted from what its author states."""
+    """Always stored as `t`: the server extracts nothing from a program's statement."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
-    """A fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`), or a way of doing
-    something (`procedural`)."""
+    """The memory's type: a fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`),
+    or a procedure (`procedural`)."""
 
 
 class HitExplanation(BaseModel):
-    """How a search scored a memory: its place in the whole answer and in each list, and the parts of its score."""
+    """How a search scored a memory: its rank in the answer and in each list, and the parts of its score."""
 
     rank: int
-    """Its place in the whole answer, from 1."""
+    """The rank in the whole answer, from 1."""
     score: float | None = None
-    """What it was ranked by; higher is better."""
+    """The score that decided the rank; higher is better."""
     similarity: float | None = None
-    """The cosine similarity of query and memory: 1 is the same."""
+    """The cosine similarity of query and memory. 1 is the same meaning."""
     similarity_rank: int | None = None
-    """Its place among the memories by meaning, from 1; null when it is not among them."""
+    """The rank by meaning, from 1; null if the memory is not in this list."""
     words: float | None = None
-    """How well its words fit the query's, as a BM25 score; words of a time that the query names do not count."""
+    """The BM25 score of the memory's words. Words that name a time in the query do not count."""
     words_rank: int | None = None
-    """Its place among the memories by words, from 1; null when it is not among them."""
+    """The rank by words, from 1; null if the memory is not in this list."""
     in_time: bool = False
-    """Whether it belongs to the time that the query names."""
+    """True if the memory belongs to the time that the query names."""
     recency: float | None = None
-    """How recent it is, from 0 to 1; it moves places, not the score."""
+    """The recency from 0 to 1. It changes the rank, not the score."""
     reranked: float | None = None
-    """The score of a reranking model; it moves places, not the score."""
+    """The score of a reranking model. It changes the rank, not the score."""
 
 
 class Passage(BaseModel):
-    """A part of a memory's text: `text[start:end]`, counted in Unicode characters."""
+    """A part of a memory's text: `text[start:end]`, in Unicode characters."""
 
     text: str
-    """The words themselves."""
+    """The words of the part."""
     start: int
-    """Its first character, from 0."""
+    """The position of the first character, from 0."""
     end: int
-    """The character behind its last."""
+    """The position after the last character."""
 
 
 class MemoryRecordResult(MemoryRecord):
     """A memory that a search found."""
 
     dist: float
-    """The cosine distance from the query, from 0 (the same) to 2; 0 in listings, which have no query."""
+    """The cosine distance from the query, from 0 (same meaning) to 2. Listings have no query, and distance 0."""
     score: float | None = None
-    """How well it fits; higher is better, comparable within one answer only."""
+    """How well the memory matches; higher is better. Compare scores only within one answer."""
     score_type: SearchScoreTypeEnum | None = None
-    """Which kind of search made the score; null in listings."""
+    """The kind of search that made the score; null in listings."""
     explanation: HitExplanation | None = None
-    """How it was scored, when the search asked for that with `explain`."""
+    """How the memory was scored, if `explain` was true."""
     relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """How probable it is that the query asks for it, from 0 to 1; left out in listings."""
+    """The probability that the query asks for this memory, from 0 to 1; left out in listings."""
     passage: Passage | None = Absent
-    """The part of a long text that fits the query best; left out for a text that is shorter than about 300 tokens."""
+    """The part of a long text that matches the query best; left out for texts shorter than about 300 tokens."""
 
 
 def _record_kind(value: Any) -> str:
-    """Name the class that reads an entry of a session's `memories`: the one that makes ids, if it has none."""
+    """Return the name of the class for an entry of a session's `memories`: the class that makes ids, if the entry has
+    no id."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -251,57 +254,59 @@ SessionMemory: TypeAlias = Annotated[
     Annotated[MemoryRecord, Tag("MemoryRecord")] | Annotated[ClientMemoryRecord, Tag("ClientMemoryRecord")],
     Discriminator(_record_kind),
 ]
-"""A structured memory in a session; its id may be left out."""
+"""A structured memory in a session. Its id is optional."""
 
 
 class CreateMemoryRecordRequest(BaseModel):
-    """Memories to store. With `deduplicate`, one that says the same as a stored one is not stored twice."""
+    """Memories to store. With `deduplicate`, a memory that repeats a stored one is not stored twice."""
 
     memories: list[ExtractedMemoryRecord]
     """The memories to store."""
     deduplicate: bool = True
-    """Whether one that says the same as a stored one becomes evidence of that instead of a second memory."""
+    """True to turn a memory that repeats a stored one into evidence of the stored one."""
 
 
 class EditMemoryRecordRequest(BaseModel):
-    """Fields to change. Null, an empty list or an empty string clears a field; null leaves `text`, `memory_type` and `pinned`."""
+    """The fields to change. Null, an empty list or an empty string clears a field. Null keeps `text`, `memory_type` and
+    `pinned`."""
 
     text: MemoryText | None = None
-    """What is remembered, instead of the former text."""
+    """The new text, at most 64 KiB."""
     topics: Tags = None
-    """All topics that it is to have; an empty list removes them."""
+    """The new list of topics. An empty list removes all topics."""
     entities: Tags = None
-    """All entities that it is to have; an empty list removes them."""
+    """The new list of entities. An empty list removes all entities."""
     memory_type: MemoryTypeEnum | None = None
-    """The kind that it is to be of."""
+    """The new type."""
     namespace: ClearableIdentifier | None = None
-    """The namespace to move it to; an empty string takes it out of its namespace."""
+    """The new namespace. An empty string removes the memory from its namespace."""
     user_id: ClearableIdentifier | None = None
-    """The user to give it to; an empty string makes it nobody's."""
+    """The new owner. An empty string removes the owner."""
     session_id: ClearableIdentifier | None = None
-    """The session that it is to belong to; an empty string removes it from its session."""
+    """The new session. An empty string removes the memory from its session."""
     event_date: Instant | None = None
-    """When what it tells happened; null removes the date."""
+    """The time of the event in the text. Null removes the time."""
     pinned: bool | None = None
-    """Whether it is spared when memories are forgotten or merged."""
+    """True to keep the memory when a policy forgets memories and when duplicates are merged."""
     agent_id: ClearableIdentifier | None = None
-    """The agent that it is to belong to; an empty string removes it."""
+    """The new agent. An empty string removes the agent."""
     slot: ClearableIdentifier | None = None
-    """What the fact is about, such as `home_city`: it ends the slot's current fact. An empty string removes it."""
+    """The subject of the fact, such as `home_city`. The fact ends the slot's current fact. An empty string removes the
+    slot."""
     category: ClearableIdentifier | None = None
-    """The category that it is put in; an empty string removes it."""
+    """The new category. An empty string removes the category."""
     valid_from: Instant | None = None
-    """Since when it is true; null: since it was made."""
+    """The time from which the memory is true. Null means `created_at`."""
     valid_to: Instant | None = None
-    """Until when it is true; null: it still is."""
+    """The time when the memory stops being true. Null means that it is still true."""
     expires_at: Instant | None = None
-    """From when on nobody is shown it any more; null: it lasts."""
+    """The time when the memory expires. Null means that it never expires."""
     metadata: JsonObject | None = None
-    """The metadata that it is to have, in place of the former ones; null removes them."""
+    """The new metadata, which replaces all former metadata. Null removes the metadata."""
 
 
 class ForgetPolicy(BaseModel):
-    """Which memories may be forgotten: see `ForgetRequest.policy`."""
+    """Conditions for memories that may be forgotten: see `ForgetRequest.policy`."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -311,43 +316,42 @@ class ForgetPolicy(BaseModel):
 
 
 class ForgetRequest(BaseModel):
-    """A policy, and the ids that it must spare."""
+    """A policy, and the ids of memories to keep."""
 
     policy: AnyObject
-    """Which memories may go: `max_age_days` (since they were made), `max_inactive_days` (since they were last read),
-    `budget` (how many stay), `memory_type_allowlist` (only these types may go) and `hard_age_multiplier` (12). With
-    both ages a memory must be past both, or be older than `max_age_days * hard_age_multiplier`. Other keys are
-    ignored."""
+    """The conditions for deletion. `max_age_days`: days since creation. `max_inactive_days`: days since the last read.
+    `budget`: the number of memories to keep. `memory_type_allowlist`: delete only these types. `hard_age_multiplier`:
+    default 12. With both ages, the server deletes a memory that is past both, or older than `max_age_days *
+    hard_age_multiplier`. Other keys are ignored."""
     pinned_ids: list[FreeText] | None = None
-    """Ids of memories to spare, beside those that are pinned."""
+    """The ids of memories to keep. Pinned memories are kept, too."""
 
 
 class ForgetResponse(BaseModel):
-    """What was forgotten, or in a dry run what would be."""
+    """The result of a policy; of a dry run, the result that it would have."""
 
     scanned: int
-    """How many memories were looked at."""
+    """The number of memories that were compared with the policy."""
     deleted: int
-    """How many were forgotten, or in a dry run would be."""
+    """The number of deleted memories. In a dry run: the number to delete."""
     deleted_ids: list[str]
-    """Their ids."""
+    """The ids of these memories."""
     dry_run: bool
-    """Whether this was only a trial that deleted nothing."""
+    """True for a dry run, which deletes nothing."""
 
 
 class QuarantineListResponse(BaseModel):
-    """A page of the memories that wait for a review."""
+    """A page of memories that wait for a review."""
 
     memories: list[MemoryRecord]
-    """This page's memories; `quarantine` says why each of them waits."""
+    """The memories of this page. `quarantine` contains the reason for each."""
     total: int
     next_offset: int | None = None
 
 
 class AckResponse(BaseModel):
-    """The request was carried out; `status` begins with "ok"."""
+    """The request was carried out. `status` begins with "ok", or is "pending"."""
 
     status: str
-    """`ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the
-    background."""
+    """`ok`, which may have the result (`ok, deleted 2 memories`). `pending` if the work continues in the background."""
     notices: list[str] | None = Absent

@@ -1,4 +1,4 @@
-"""Messages of a session, and requests and answers of an append."""
+"""Messages of a session, and the request and answer of an append."""
 
 from __future__ import annotations
 
@@ -25,44 +25,46 @@ from agent_memory_client.models.chat import Content, NoContent, as_sent, chat_co
 MAX_APPENDED_MESSAGES = 1000
 
 MessageStage = Literal["stored", "promoted", "searchable"]
-"""How far a message has come: kept in its session, also a long-term memory, and that found by meaning as well as by words."""
+"""How far the server has processed a message: stored in its session, promoted to long-term memory, or searchable by
+meaning and by words."""
 
 TrackingFlag = Literal["t", "f"]
-"""Whether facts were extracted from a message or memory: "t" or "f"."""
+""""t" if facts were extracted from a message or memory, else "f"."""
 
 
 def _with_content(schema: dict[str, Any]) -> None:
-    """Require `content` in answers; a request leaves it out only beside other fields."""
+    """Require `content` in answers. A request may omit it if the message has other fields."""
     schema["required"] = ["role", "content"]
     schema["properties"]["content"].pop("default", None)
 
 
 class MemoryMessage(BaseModel):
-    """One message as chat APIs have it; `to_chat` returns it as it was sent.
+    """A message in the form of chat APIs.
 
-    `content` may be text, a list of parts, null or absent; here and in answers it is the text of the parts. Other
-    fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are.
+    `content` may be text, a list of parts, null or absent. This model and answers hold the text of the parts. Other
+    fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are; `to_chat` returns them.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)
 
     role: Role
-    """Who speaks, such as `user`, `assistant`, `tool` or a name; at most 64 characters."""
+    """The speaker, such as `user`, `assistant`, `tool` or a name. At most 64 characters."""
     content: Content = ""
-    """What was said: text, a list of parts as chat APIs have them, or null beside `tool_calls`; answers have the text
-    of the parts."""
+    """The content: text, a list of parts as in chat APIs, or null beside `tool_calls`. Answers contain the text of the
+    parts."""
     id: Identifier = Field(default_factory=new_id)
-    """The message's id, by which a repeat is known; one is made when it is left out."""
+    """The message's id, which lets the server detect repeats. The server makes one if it is missing."""
     created_at: Instant = Field(default_factory=now)
-    """When it was said; the time of the request when not given."""
+    """The time of the message. Default: the time of the request."""
     persisted_at: Instant | None = None
-    """When it was remembered as a long-term memory; null until then."""
+    """The time when the message became a long-term memory; null before that."""
     discrete_memory_extracted: TrackingFlag = "f"
-    """`t` when facts were extracted from it, `f` when they may still be."""
+    """`t` if facts were extracted from the message, `f` if not yet."""
     content_parts: list[Any] | None = Absent
-    """The parts of a content that was sent as a list; left out when it was text."""
+    """The parts, if the content was sent as a list; left out for text."""
     no_content: NoContent | None = Absent
-    """Why `content` is empty: it was sent as null (`null`), or not at all (`missing`); left out when there is one."""
+    """The reason for empty `content`: it was sent as null (`null`) or not sent (`missing`). Left out if there is
+    content."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:
@@ -79,7 +81,7 @@ class MemoryMessage(BaseModel):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The other fields, as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
+        """The other fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
         return self.__pydantic_extra__ or {}
 
     def to_chat(self) -> dict[str, Any]:
@@ -88,21 +90,22 @@ class MemoryMessage(BaseModel):
 
 
 class AppendMessagesRequest(BaseModel):
-    """Messages to append to a session. Known messages (id, role and content) are skipped, so a repeat is harmless.
+    """Messages to append to a session. The server skips messages that it has (same id, role and content), so a repeat
+    is safe.
 
-    A known id with other words is another message, which gets a new id (see `notices`).
+    A message with a known id and other content gets a new id; `notices` reports it.
     """
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
-    """The messages to add, oldest first; at most 1,000."""
+    """The messages to append, oldest first. At most 1,000."""
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
-    """The agent that talks in the session; one that it has stays when not given."""
+    """The agent of the session. Without it, the session keeps its agent."""
     model_name: FreeText | None = None
-    """The model whose context window decides when old messages are summarized; any name."""
+    """The name of any model. Its context window decides when the server summarizes old messages."""
     context_window_max: WindowTokens | None = None
-    """That window in tokens; beats `model_name`."""
+    """The context window in tokens. It overrides `model_name`."""
 
 
 class AppendMessagesResponse(BaseModel):
@@ -112,18 +115,18 @@ class AppendMessagesResponse(BaseModel):
     namespace: str | None = None
     user_id: str | None = None
     appended: Annotated[int, Field(ge=0)]
-    """How many messages are new; those that the session had already do not count."""
+    """The number of new messages. Messages that the session already had do not count."""
     total_messages: Annotated[int, Field(ge=0)]
-    """How many messages the session holds now."""
+    """The number of messages in the session."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    """How many tokens these messages have."""
+    """The number of tokens of these messages."""
     version: Annotated[int, Field(ge=0)]
     """The session's version, for `If-Match`."""
     context_percentage_total_used: float | None = None
-    """How much of the context window its messages fill, from 0 to 100; null unless a model or a window was named."""
+    """The share of the context window that the messages fill, from 0 to 100 percent; null without a model or window."""
     context_percentage_until_summarization: float | None = None
-    """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
+    """How near the session is to its next summary, from 0 to 100 percent; null without a model or window."""
     reached: MessageStage | None = None
-    """How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term
-    memory, or `searchable` by meaning; null without `wait`."""
+    """The stage that all messages of the request had reached when `wait` ended: `stored` in the session, `promoted` to
+    long-term memory, or `searchable` by meaning. Null without `wait`."""
     notices: list[str] | None = Absent

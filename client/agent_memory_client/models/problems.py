@@ -1,4 +1,4 @@
-"""Answers to refused requests: `{"detail": "…"}`, or a list of problems with their fields."""
+"""Errors of refused requests: `{"detail": "…"}`, or a list of problems with their fields."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pydantic import BaseModel, Field
 
 
 class ValidationError(BaseModel):
-    """One problem: where (`loc`, from "body", "query" or "path" down to the field), what, and which kind."""
+    """A problem of a request: its place (`loc`), its message and its type."""
 
     loc: list[str | int]
-    """Where the problem is: `body`, `query`, `path` or `header`, then the names and positions down to the field."""
+    """The place of the problem: `body`, `query`, `path` or `header`, then names and positions down to the field."""
     msg: str
-    """What is wrong and how to put it right."""
+    """The problem, and how to fix it."""
     type: str
-    """A stable word for programs that says which kind of problem it is."""
+    """A stable code for the kind of problem."""
     input: Any = None
-    """Left out by this server, which repeats nothing that was sent."""
+    """Always left out: this server never repeats a request's values."""
     ctx: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Values that belong to the message, such as a limit."""
+    """Values of the message, such as a limit."""
 
 
 class HTTPValidationError(BaseModel):
     """All problems of a request (status 422)."""
 
     detail: list[ValidationError] = Field(default_factory=list[ValidationError])
-    """Each problem that was found."""
+    """The problems of the request."""
 
 
 class ErrorResponse(BaseModel):
-    """Every other refusal; `code` is a stable word for programs."""
+    """Any other refusal of a request."""
 
     detail: str
-    """What is wrong and how to put it right."""
+    """The reason, and how to fix it."""
     code: str | None = None
-    """A stable word for programs, such as `not_found`."""
+    """A stable code for the reason, such as `not_found`."""

@@ -19,39 +19,40 @@ PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
 class PromptQuestion(BaseModel):
-    """What every prompt is made of: a question, a session and a search."""
+    """The parts of every prompt: a question, a session and a search."""
 
     query: FreeText
-    """The user's new message: memory is searched for it, and it becomes the prompt's last message."""
+    """The user's new message. The server searches memory for it, and it becomes the prompt's last message."""
     user_id: OptionalIdentifier = None
-    """The session's user, where `session` names none; without a session, the user whose memories are searched."""
+    """The user of the session, unless `session` names one. Without a session: the user whose memories to search."""
     namespace: OptionalIdentifier = None
-    """The session's namespace, where `session` names none; without a session, the namespace that is searched."""
+    """The namespace of the session, unless `session` names one. Without a session: the namespace to search."""
     agent_id: OptionalIdentifier = None
-    """The agent whose memory blocks the prompt shows, where `session` names none."""
+    """The agent whose memory blocks the prompt shows, unless `session` names one."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone of the prompt's days, as an IANA name such as `Europe/Lisbon`; that of `long_term_search`, else of the user's
-    extraction rules, else UTC, when not given."""
+    """The time zone of dates in the prompt, as an IANA name such as `Europe/Lisbon`. Default: the zone of
+    `long_term_search`, else of the user's extraction rules, else UTC."""
     session: WorkingMemoryRequest | None = None
-    """The conversation whose summary and messages belong to the prompt; none when not given."""
+    """The conversation whose summary and messages the prompt contains. Default: no conversation."""
     long_term_search: SearchRequest | bool | None = None
-    """Whether long-term memory is searched (true), or how: a search whose text is `query`."""
+    """True to search long-term memory, or the options of a search. The search's text is `query`."""
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """How many tokens summary, messages, memories and query may take together; the session's context window when not given, and with a
-    `format` 16,000."""
+    """The token limit of summary, messages, memories and query together. Default: the session's context window, or
+    16,000 with a `format`."""
     format: PromptFormat | None = None
-    """For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic`
-    (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
+    """The format of the answer. `openai`: messages with string contents, and at most one system message, which is the
+    first. `anthropic`: `system` beside messages of user and assistant in turns. `text`: one string. Without a format,
+    the answer has the archived server's form."""
     include_ids: bool = True
-    """Whether each line of a memory ends with its id; one costs some twenty tokens."""
+    """True to end each line of a memory with its id, which takes about twenty tokens."""
 
 
 class MemoryPromptRequest(PromptOptions, PromptQuestion):
-    """A question, the session it belongs to, and whether (or how) to search long-term memory for it."""
+    """A question with its session, and a search of long-term memory."""
 
 
 class _Block(BaseModel):
-    """A part of a message in the shape that MCP clients know: unknown keys are kept, `meta` is `_meta` on the wire."""
+    """A part of a message in the form of MCP. Unknown keys are kept; `meta` is `_meta` on the wire."""
 
     model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -67,38 +68,38 @@ class Annotations(_Block):
     """The audience and importance of a block."""
 
     audience: list[Literal["user", "assistant"]] | None = None
-    """For whom it is meant, the `user` or the `assistant`; for both when null."""
+    """The audience, `user` or `assistant`; null for both."""
     priority: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """How important it is, from 0 (optional) to 1 (required)."""
+    """The importance, from 0 (optional) to 1 (required)."""
 
 
 class Icon(_Block):
-    """A picture for a resource; `sizes` are like "48x48"."""
+    """A picture for a resource. `sizes` look like "48x48"."""
 
     src: str
-    """The picture's address, or a data URI."""
+    """The picture's URL or data URI."""
     mimeType: str | None = None
     """The picture's media type, such as `image/png`."""
     sizes: list[str] | None = None
-    """The sizes that it fits, such as `48x48`."""
+    """The sizes in which the picture can be used, such as `48x48`."""
 
 
 class TextContent(_Block):
-    """Text."""
+    """Text content."""
 
     type: Literal["text"]
     text: str
-    """What is said, in words."""
+    """The text in words."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
 
 class ImageContent(_Block):
-    """A picture, in base64."""
+    """A picture in base64."""
 
     type: Literal["image"]
     data: str
-    """The picture in base64."""
+    """The picture's bytes in base64."""
     mimeType: str
     """The picture's media type, such as `image/png`."""
     annotations: Annotations | None = None
@@ -106,39 +107,39 @@ class ImageContent(_Block):
 
 
 class AudioContent(_Block):
-    """Sound, in base64."""
+    """Audio in base64."""
 
     type: Literal["audio"]
     data: str
-    """The sound in base64."""
+    """The audio's bytes in base64."""
     mimeType: str
-    """The sound's media type, such as `audio/wav`."""
+    """The audio's media type, such as `audio/wav`."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
 
 class ResourceLink(_Block):
-    """A reference to something that can be read elsewhere; `size` is in bytes."""
+    """A link to a resource. `size` is in bytes."""
 
     name: str
     """The resource's name for programs."""
     title: str | None = None
-    """The resource's name for people."""
+    """The resource's title for people."""
     uri: AnyUrl
     description: str | None = None
-    """What it holds."""
+    """The content of the resource, in words."""
     mimeType: str | None = None
     size: int | None = None
-    """Its size in bytes, if known."""
+    """The size in bytes, if known."""
     icons: list[Icon] | None = None
-    """Pictures to show for it."""
+    """Pictures that programs can show for the resource."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     type: Literal["resource_link"]
 
 
 class TextResourceContents(_Block):
-    """A resource's text."""
+    """The text of a resource."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -148,7 +149,7 @@ class TextResourceContents(_Block):
 
 
 class BlobResourceContents(_Block):
-    """A resource's bytes, in base64."""
+    """The bytes of a resource, in base64."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -158,11 +159,11 @@ class BlobResourceContents(_Block):
 
 
 class EmbeddedResource(_Block):
-    """A resource with its contents."""
+    """A resource with its content."""
 
     type: Literal["resource"]
     resource: TextResourceContents | BlobResourceContents
-    """The resource with its contents."""
+    """The text or bytes of the resource."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -171,63 +172,66 @@ Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | 
 
 
 class Message(BaseModel):
-    """A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, ...)."""
+    """A message of the user or the assistant, with its other fields as they were sent (`tool_calls`, ...)."""
 
     model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant"]
-    """Who speaks: the `user`, or the `assistant` for everybody else."""
+    """The speaker: `user`, or `assistant` for every other speaker."""
     content: Annotated[Content, Field(discriminator="type")]
-    """What is said; this server sends text."""
+    """The content. This server sends text."""
     original_role: str | None = Absent
-    """Who spoke when it was neither, such as `tool` or a name; left out otherwise."""
+    """The speaker if it is neither user nor assistant, such as `tool` or a name; left out otherwise."""
     content_parts: list[Any] | None = Absent
-    """The parts of a content that was sent as a list; left out when it was text."""
+    """The parts, if the content was sent as a list; left out for text."""
     no_content: NoContent | None = Absent
-    """Why the content is empty: it was sent as null (`null`), or not at all (`missing`); left out when there is one."""
+    """The reason for empty content: it was sent as null (`null`) or not sent (`missing`). Left out if there is
+    content."""
 
 
 class SystemMessage(BaseModel):
-    """Instructions or knowledge for the model."""
+    """A system message: instructions or knowledge for the model."""
 
     role: Literal["system"] = "system"
     """Always `system`."""
     content: str | TextContent
-    """The session's summary, or the memories that fit the query."""
+    """The session's summary, or the memories that match the query."""
 
 
 class ChatMessage(BaseModel):
-    """A message of an answer to a request with a `format`; with the fields that it was sent with (`tool_calls`, …)."""
+    """A message in an answer with a `format`, with its other fields as they were sent (`tool_calls`, …)."""
 
     model_config = ConfigDict(extra="allow")
 
     role: str
-    """Who speaks, as the API names it."""
+    """The speaker, in the names of the API."""
     content: str
-    """What is said."""
+    """The text of the message."""
 
 
 class MemoryPromptResponse(BaseModel):
     """Messages ready for a chat model, and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
-    """The prompt, in the order in which a chat model takes it; the query comes last. Empty for the format `text`."""
+    """The messages of the prompt, in the order for a chat model; the query is the last. Empty for the format `text`."""
     long_term_memories: list[MemoryRecordResult] | None = None
-    """The memories that went into it; null when none were searched for."""
+    """The memories in the prompt; null if the prompt did not search."""
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """How the answer came about, when the search asked for that with `explain`."""
+    """An explanation of the search, if its `explain` was true."""
     format: PromptFormat | None = Absent
-    """The format of the request; left out when it named none."""
+    """The format of the request; left out if the request has none."""
     system: str | None = Absent
-    """What the format `anthropic` takes as `system`; left out when there is nothing to say, and with another format."""
+    """The `system` text for the format `anthropic`. Left out if it is empty, and with other formats."""
     text: str | None = Absent
-    """The whole prompt in the format `text`; left out with another one."""
+    """The whole prompt for the format `text`; left out with other formats."""
     relevant: bool | None = Absent
-    """Whether memory had anything to add (a summary, memories), and not only the session's messages; left out without a format."""
+    """True if memory added something to the session's messages, such as a summary or memories. Left out without a
+    format."""
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: a session's as they were sent, others as role and text."""
+        """Return messages for chat completion APIs: the session's messages as they were sent, others as role and
+        text."""
         return prompt_messages(self)
 
 
@@ -250,7 +254,7 @@ _SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_con
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a prompt answer (parsed, or the JSON as a mapping) as chat messages: `[{"role": …, "content": …, …},
+    """Return a prompt answer (a model, or its JSON as a mapping) as chat messages: `[{"role": …, "content": …, …},
     …]`."""
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
@@ -258,7 +262,7 @@ def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[
 
 
 def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as it was sent. Unknown roles, and tool answers without a call id, become the assistant's."""
+    """Return a message as it was sent. Unknown roles, and tool messages without a call id, become `assistant`."""
     own = {name: value for name, value in message.items() if name not in _SHOWN}
     role = message.get("original_role") or message["role"]
     names_call = {"tool": "tool_call_id", "function": "name"}.get(role)

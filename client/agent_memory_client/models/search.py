@@ -41,7 +41,7 @@ TEXT_SCORERS = (
 
 
 class SearchModeEnum(StrEnum):
-    """By meaning, by words, or by both."""
+    """How a search compares: by meaning, by words, or by both."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -58,21 +58,22 @@ _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class SearchRequest(BaseModel):
-    """A search. Without text, all memories that the filters allow are listed.
+    """A search. Without `text`, it lists all memories that match the filters.
 
-    Only current memories are found, unless `as_of`, `known_at` or `history` says otherwise. Quarantined ones are only
-    found with `quarantined`, and never by a prompt.
+    It returns current memories only, unless `as_of`, `known_at` or `history` is given. It returns quarantined memories
+    only with `quarantined`; prompts never contain them.
     """
 
     text: FreeText | None = None
-    """What to look for, as a question or in words; without it, all memories that the filters allow are listed."""
+    """The question, or words to find. Without it, the search lists all memories that match the filters."""
     search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
-    """By meaning (`semantic`), by words (`keyword`) or by both (`hybrid`); left out, `hybrid`, or `semantic` with a
-    `distance_threshold`."""
+    """Search by meaning (`semantic`), by words (`keyword`) or by both (`hybrid`). Default: `hybrid`, or `semantic` with
+    a `distance_threshold`."""
     hybrid_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    """In hybrid mode, the weight of meaning against words, from 0 to 1; left out, the two lists are fused by rank."""
+    """In hybrid mode, the weight of meaning against words, from 0 to 1. Without it, the server fuses both lists by
+    rank."""
     text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
-    """How the engine scores words: `BM25STD` or another of its scorers."""
+    """The engine's scorer for words: `BM25STD` or another one."""
     session_id: SessionId | None = None
     namespace: Namespace | None = None
     topics: Topics | None = None
@@ -81,126 +82,124 @@ class SearchRequest(BaseModel):
     last_accessed: LastAccessed | None = None
     user_id: UserId | None = None
     distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
-    """The largest cosine distance of a result, from 0 (the same) to 2; in semantic mode only."""
+    """The largest cosine distance of a result, from 0 (same meaning) to 2. In semantic mode only."""
     memory_type: MemoryType | None = None
     extraction_strategy: ExtractionStrategy | None = None
     event_date: EventDate | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
-    """At most so many results."""
+    """The number of results, at most 100."""
     offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
-    """How many results to skip: `next_offset` of the page before."""
+    """The number of results to skip: `next_offset` of the previous page. At most 1,000,000."""
     recency_boost: bool | None = None
-    """Whether newer memories rank higher; false switches that off whatever else is given."""
+    """True to rank newer memories higher. False turns this off, even if other recency fields are given."""
     recency_semantic_weight: Number | None = None
-    """The weight of the fit to the query when age counts; 0.8 when not given."""
+    """The weight of the match with the query when age counts. Default 0.8."""
     recency_recency_weight: Number | None = None
-    """The weight of recency when age counts; 0.2 when not given."""
+    """The weight of recency when age counts. Default 0.2."""
     recency_freshness_weight: Number | None = None
-    """Within recency, the weight of when a memory was last read; 0.6 when not given."""
+    """Within recency, the weight of the time of the last read. Default 0.6."""
     recency_novelty_weight: Number | None = None
-    """Within recency, the weight of when it was made; 0.4 when not given."""
+    """Within recency, the weight of the time of creation, or of the last mention. Default 0.4."""
     recency_half_life_last_access_days: _HalfLife | None = None
-    """After how many days without being read freshness is halved; 7 when not given."""
+    """The days without a read after which freshness is halved. Default 7."""
     recency_half_life_created_days: _HalfLife | None = None
-    """After how many days since it was made novelty is halved; 30 when not given."""
+    """The days since creation, or since the last mention, after which novelty is halved. Default 30."""
     server_side_recency: bool | None = None
-    """As `recency_boost`, with the similarity of a semantic search on the scale from 0 to 1."""
+    """As `recency_boost`, with the similarity of a semantic search scaled to 0 to 1."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone, as an IANA name such as `Europe/Lisbon`, in which a time that the text names is read; UTC when not
-    given."""
+    """The time zone for times in the text, as an IANA name such as `Europe/Lisbon`. Default UTC."""
     reference_time: Instant | None = None
-    """The time that "yesterday" and "last week" in the text are seen from; now when not given."""
+    """The time to which "yesterday" and "last week" in the text refer. Default: now."""
     distinct: bool | None = None
-    """Whether memories that only repeat one before them are left out; a search does not unless this is true, a prompt
-    does unless it is false."""
+    """True to leave out memories that repeat a better result. Default: false for a search, true for a prompt."""
     explain: bool = False
-    """Whether the answer and each result say how they came about."""
+    """True to explain in the answer how it was made, and how each result was scored."""
     min_relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """Leaves out what is less relevant, from 0 to 1. A search shows the nearest however far they are when this is not
-    given; a prompt shows what has 0.015 at least."""
+    """The least relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any distance.
+    A prompt leaves out messages below 0.015 (less in small stores)."""
     agent_id: TagFilter | None = None
-    """The agent that they belong to."""
+    """The agent of the memories."""
     slot: TagFilter | None = None
-    """What the facts are about, such as `home_city`."""
+    """The slot of the facts, such as `home_city`."""
     category: TagFilter | None = None
-    """The category of the extraction rules that they were put in."""
+    """The category of the memories, from the extraction rules."""
     source_class: TagFilter | None = None
-    """Where they come from: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
+    """The source of the memories: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """The least trust of a result, from 0 to 1: 1 a user's own words, 0.3 what a tool fetched."""
+    """The least trust of a result, from 0 to 1. A user's own words have 1, tool output has 0.3."""
     quarantined: bool = False
-    """Whether memories that wait for a review are searched instead of the others; never in a prompt."""
+    """True to search only memories that wait for a review. Prompts never contain them."""
     metadata: MetadataFilters | None = None
-    """A filter for each key of the memories' own metadata: `{"tool": {"eq": "web"}}`."""
+    """A filter for each key of the memories' metadata: `{"tool": {"eq": "web"}}`."""
     filter: Condition | None = None
-    """Conditions that are joined by `and`, `or` and `not`, beside the filters above."""
+    """Conditions joined by `and`, `or` and `not`. They apply together with the filters above."""
     as_of: Instant | None = None
-    """What was true at this time, instead of now."""
+    """Return memories that were true at this time. Default: now."""
     known_at: Instant | None = None
-    """What this server knew at this time; with `as_of`, of what was true then."""
+    """Return memories as the server knew them at this time. Combine it with `as_of` to ask what was true then."""
     history: bool = False
-    """Whether every version is found, also what is no longer current."""
+    """True to return every version, also versions that are no longer current."""
 
 
 class Cut(BaseModel):
-    """A memory that was ranked, but left out of the answer."""
+    """A ranked memory that the answer does not contain."""
 
     memory_id: str
     reason: str
-    """Why it was left out: `collapsed` (another one says the same), `already_shown` (among the prompt's messages), or
+    """The reason: `collapsed` (another memory has the same content), `already_shown` (among the prompt's messages) or
     `over_budget`."""
     by: str | None = None
-    """The id of the memory that says the same, when `reason` is `collapsed`."""
+    """The id of the memory with the same content, if `reason` is `collapsed`."""
     tokens_needed: int | None = None
-    """How many tokens the memories would need for it to be shown, when `reason` is `over_budget`."""
+    """The tokens that the memories would need to include this one, if `reason` is `over_budget`."""
     tokens_available: int | None = None
-    """How many tokens there were for memories, when `reason` is `over_budget`."""
+    """The tokens that were available for memories, if `reason` is `over_budget`."""
 
 
 class AnswerExplanation(BaseModel):
-    """How an answer came about."""
+    """An explanation of an answer."""
 
     mode: str | None = None
-    """How it was searched: `semantic`, `keyword` (also when there was no vector in time) or `hybrid`; null for a
+    """The mode of the search: `semantic`, `keyword` (also if the vector was not ready in time) or `hybrid`. Null for a
     listing."""
     query: str | None = None
-    """What was compared by meaning."""
+    """The text that was compared by meaning."""
     left_out: list[str] = []
-    """Words of the text that most memories share, which were not compared."""
+    """Names of speakers in the text. The comparison by meaning ignored them, because most memories contain them."""
     time_start: Instant | None = None
-    """The begin of the time that the text names, included; null when it names none."""
+    """The start of the time that the text names, inclusive; null if it names no time."""
     time_end: Instant | None = None
-    """The end of that time, not included."""
+    """The end of that time, exclusive; null if the text names no time."""
     ranked: int = 0
-    """How many memories were near enough to be ranked."""
+    """The number of memories that were near enough to be ranked."""
     below_threshold: int = 0
-    """How many were looked at and were too far."""
+    """The number of memories that were compared and were too far."""
     cut: list[Cut] = []
-    """Memories that were ranked and left out for another reason than the limit."""
+    """Memories that were ranked and left out, except those beyond the limit."""
     memory_tokens: int | None = None
-    """In a prompt, how many tokens memories may take."""
+    """In a prompt, the number of tokens that memories may use."""
     messages_left_out: int | None = None
-    """In a prompt, how many of the session's messages did not fit."""
+    """In a prompt, the number of the session's messages that did not fit."""
 
 
 class MemoryRecordResultsResponse(BaseModel):
     """A page of memories."""
 
     memories: list[MemoryRecordResult]
-    """This page's memories, the best first."""
+    """The memories of this page, best first."""
     total: int
     next_offset: int | None = None
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """How the answer came about, when `explain` asked for that."""
+    """An explanation of the answer, if `explain` was true."""
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):
-    """The same page under the name that programs know."""
+    """The same page under its older name."""
 
 
 class RecencyConfig(BaseModel):
-    """How much a memory's age counts in a search; a field that is None leaves the server's default. Half-lives are in days."""
+    """The weight of a memory's age in a search. None keeps the server's default. Half-lives are in days."""
 
     recency_boost: bool | None = None
     semantic_weight: float | None = None

@@ -1,4 +1,4 @@
-"""Summary views: summaries of memories by groups, updated on request or in the background."""
+"""Summary views: summaries of groups of memories, updated on request or in the background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory_client.models._types import AnyObject, FreeText, Identifier, I
 
 
 class SummaryViewSource(StrEnum):
-    """Where a view's memories come from."""
+    """The source of a view's memories."""
 
     LONG_TERM = "long_term"
     WORKING_MEMORY = "working_memory"
@@ -26,26 +26,27 @@ def _none_as_false(value: Any) -> Any:
 
 
 class CreateSummaryViewRequest(BaseModel):
-    """A view to make: which memories (`filters`, `time_window_days`), how they are grouped, and who writes the summary."""
+    """A view to create: its memories (`filters`, `time_window_days`), how to group them, and the model that writes the
+    summaries."""
 
     name: FreeText | None = None
-    """A name for people to know it by."""
+    """A name for people."""
     source: Literal["long_term", "working_memory"]
-    """Where the memories come from; only `long_term` is supported."""
+    """The source of the memories. Only `long_term` is supported."""
     group_by: list[FreeText] = Field(default_factory=list[str])
-    """The fields whose values make the groups, each with a summary of its own: `user_id`, `namespace`, `session_id`,
-    `memory_type`. One summary of all when empty."""
+    """The fields to group by: `user_id`, `namespace`, `session_id`, `memory_type`. Each group has its own summary.
+    Empty: one summary of all memories."""
     filters: Annotated[AnyObject, BeforeValidator(_no_object_as_empty)] = Field(default_factory=dict[str, Any])
-    """Which memories count, by field: a value, a list of values, or operators as in a search, such as `{"topics":
-    {"any": ["travel"]}}`."""
+    """Conditions for the memories, by field: a value, a list of values, or operators as in a search, such as
+    `{"topics": {"any": ["travel"]}}`."""
     time_window_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
-    """Only memories that were made in the last so many days; all when not given."""
+    """Only memories created in the last days, at most 36,500. Default: all memories."""
     continuous: Annotated[bool, BeforeValidator(_none_as_false)] = False
-    """Whether the server keeps the summaries up to date by itself, in the background."""
+    """True if the server keeps the summaries up to date in the background."""
     prompt: FreeText | None = None
-    """What the summary is to say, in words for the language model; a general summary when not given."""
+    """Instructions for the language model. Default: a general summary."""
     model_name: FreeText | None = None
-    """The language model that writes it; the server's when not given."""
+    """The language model that writes the summaries. Default: the server's model."""
 
 
 class SummaryView(CreateSummaryViewRequest):
@@ -55,14 +56,14 @@ class SummaryView(CreateSummaryViewRequest):
 
 
 class RunSummaryViewRequest(BaseModel):
-    """A full run of a view, under a task id of the caller's or a new one."""
+    """A full run of a view, with your own task id or a new one."""
 
     task_id: Identifier | None = None
-    """An id for the task to follow it by; one is made when it is left out."""
+    """The id of the task, which you can use to follow it. By default, a new id is made."""
 
 
 class RunSummaryViewPartitionRequest(BaseModel):
-    """One partition to compute now: a value for every field in the view's `group_by`."""
+    """The partition to compute now: a value for every field in the view's `group_by`."""
 
     group: dict[FreeText, FreeText]
     """A value for each field of the view's `group_by`: `{"user_id": "ada"}`."""
@@ -72,18 +73,19 @@ class SummaryViewPartitionResult(BaseModel):
     """The summary of one partition."""
 
     view_id: str
-    """The view that it belongs to."""
+    """The view of the summary."""
     group: dict[FreeText, FreeText]
-    """The values that its memories share, by field."""
+    """The common values of the memories, by field."""
     summary: str = ""
-    """The summary; empty when no memory matches."""
+    """The summary; empty if no memory matches."""
     memory_count: Annotated[int, Field(ge=0)]
-    """How many memories match."""
+    """The number of matching memories."""
     empty: bool = False
-    """Whether there was nothing to summarize."""
+    """True if there was nothing to summarize."""
     empty_reason: str | None = None
-    """Why it is empty: `no_matching_memories`; null when it is not."""
+    """The reason for an empty summary: `no_matching_memories`. Null otherwise."""
     degraded: str | None = None
-    """Why it was made without the language model, of the memories that tell most; null when the model wrote it."""
+    """The reason for a summary without the language model, which lists the most informative memories. Null if the model
+    wrote it."""
     computed_at: Instant = Field(default_factory=now)
-    """When it was made."""
+    """The time when the summary was made."""

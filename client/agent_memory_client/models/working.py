@@ -1,4 +1,4 @@
-"""Sessions as they are written and read, and lists of sessions."""
+"""Requests and answers for sessions, and lists of sessions."""
 
 from __future__ import annotations
 
@@ -23,38 +23,37 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class UpdateWorkingMemory(BaseModel):
-    """A session to store under the id in the path; a `session_id` in the body is ignored."""
+    """A session to store under the id in the path. The server ignores `session_id` in the body."""
 
     messages: list[MemoryMessage] = Field(default_factory=list[MemoryMessage])
-    """The conversation, oldest first, all of it: it takes the place of what was stored."""
+    """The whole conversation, oldest first. It replaces the stored messages."""
     memories: list[SessionMemory] = Field(default_factory=list[SessionMemory])
-    """Facts that are to become long-term memories."""
+    """Facts to store as long-term memories."""
     data: JsonObject | None = None
-    """Any JSON object of the caller's own that belongs to the session."""
+    """Your own data for the session, as a JSON object."""
     context: FreeText | None = None
-    """The summary of what came before the messages."""
+    """The summary of the conversation before the messages."""
     user_id: OptionalIdentifier = None
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    """A count of tokens of the caller's own, which is given back as it is."""
+    """Your own token count. The server returns it unchanged."""
     namespace: OptionalIdentifier = None
-    """The session's namespace, such as an application's name; null for none."""
+    """The session's namespace, such as an application's name; null for no namespace."""
     agent_id: OptionalIdentifier = Absent
-    """The agent that talks in the session: prompts of the session show its memory blocks. Left out when there is none."""
+    """The agent of the session. Prompts of the session show its memory blocks. Left out without an agent."""
     long_term_memory_strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
-    """How long-term memories are made of the session's messages."""
+    """How the server makes long-term memories from the session's messages."""
     ttl_seconds: Annotated[int, Field(ge=-MAX_TTL_SECONDS, le=MAX_TTL_SECONDS)] | None = None
-    """After how many seconds without a write the session ends; null keeps it until it is deleted, 0 or less ends it at
-    once."""
+    """The session expires this many seconds after its last write. Null: it never expires. 0 or less: it expires at once."""
     last_accessed: Instant = Field(default_factory=now)
-    """When the session was last read or written."""
+    """The time when the session was last read or written."""
     created_at: Instant = Field(default_factory=now)
-    """When the session was made, now when not given."""
+    """The time when the session was created. Default: now."""
     updated_at: Instant = Field(default_factory=now)
-    """When the session was last written."""
+    """The time when the session was last written."""
 
 
 class WorkingMemory(UpdateWorkingMemory):
-    """A session with its id, as programs hold it."""
+    """A session with its id."""
 
     session_id: SessionIdentifier
     """The session's id, without `/`."""
@@ -64,44 +63,45 @@ class WorkingMemoryResponse(WorkingMemory):
     """A stored session. This server never sends `new_session` and `unsaved`, which older programs may read."""
 
     refused_memories: dict[str, str] | None = Absent
-    """Why some of its memories did not become long-term memories, by their ids; left out when there are none."""
+    """Reasons why some of the session's memories did not become long-term memories, by memory id. Left out if there are
+    no such memories."""
     context_percentage_total_used: float | None = None
-    """How much of the context window its messages fill, from 0 to 100; null unless a model or a window was named."""
+    """The share of the context window that the messages fill, from 0 to 100 percent; null without a model or window."""
     context_percentage_until_summarization: float | None = None
-    """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
+    """How near the session is to its next summary, from 0 to 100 percent; null without a model or window."""
     notices: list[str] | None = Absent
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
 
 
 class UpdateDataRequest(BaseModel):
-    """Changes of a session's data."""
+    """Changes of a session's `data`."""
 
     data: JsonObject
-    """A JSON merge patch (RFC 7396) of the session's data: objects are merged, null removes a key, anything else
-    replaces."""
+    """A JSON merge patch (RFC 7396) for the session's data. It merges objects, null removes a key, and other values
+    replace."""
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
 
 
 class WorkingMemoryRequest(BaseModel):
-    """Which session a prompt is made from, and how large it may be. Any model name is accepted."""
+    """The session of a prompt, and the size of the prompt. Any model name is accepted."""
 
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
-    """The agent whose memory blocks the prompt shows; the session's own, if it has one, when not given."""
+    """The agent whose memory blocks the prompt shows. Default: the session's agent."""
     model_name: FreeText | None = None
-    """The model that the prompt is for, whose context window bounds it; any name."""
+    """The name of any model. The prompt fits into its context window."""
     context_window_max: WindowTokens | None = None
-    """That window in tokens; beats `model_name`."""
+    """The context window in tokens. It overrides `model_name`."""
     long_term_memory_strategy: MemoryStrategyConfig | None = None
-    """Accepted and not used: a prompt makes no memories."""
+    """Accepted and ignored: a prompt makes no memories."""
 
 
 class SessionIdentity(BaseModel):
-    """A session's id, and whose it is."""
+    """A session's id, with its user and namespace."""
 
     session_id: str
     namespace: str | None = None
@@ -112,14 +112,14 @@ class SessionListResponse(BaseModel):
     """A page of session ids."""
 
     sessions: list[str]
-    """The sessions' ids."""
+    """The ids of the sessions."""
     total: int
     identities: list[SessionIdentity] | None = Absent
-    """Whose the sessions are, in the same order; only if the request asks for it."""
+    """The users and namespaces of the sessions, in the same order. Only if the request asks for them."""
 
 
 class HealthCheckResponse(BaseModel):
-    """The process answers; `now` is its clock in epoch milliseconds."""
+    """A sign of life from the server process. `now` is its clock in epoch milliseconds."""
 
     now: int
-    """The process' clock, in milliseconds since 1970 UTC."""
+    """The clock of the process, in milliseconds since 1970 UTC."""

@@ -10,9 +10,9 @@ from agent_memory_client.models._types import Instant
 
 
 class OperationKind(StrEnum):
-    """What the work is about: a deletion, session, extraction, memory, derived data, item, order or export.
+    """The subject of the work: a deletion, session, extraction, memory, derived data, item, order or export.
 
-    An export runs while its caller reads it; its operation is a receipt and not listed.
+    An export runs while its caller reads it. Its operation is a receipt and is not listed.
     """
 
     DELETION = "deletion"
@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """State of the work. `dead`: it failed too often, and stays until replayed or dropped."""
+    """The state of the work. `dead` work failed too often; it stays until someone replays or drops it."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -36,39 +36,39 @@ class OperationState(StrEnum):
 
 
 class OperationRecord(BaseModel):
-    """One piece of background work."""
+    """A piece of background work."""
 
     id: str
-    """The operation's id, as the header `X-Operation-Id` gives it."""
+    """The operation's id, as in the header `X-Operation-Id`."""
     kind: OperationKind
-    """What the work is."""
+    """The subject of the work."""
     state: OperationState
-    """Where the work stands; `dead` when it was given up after too many tries."""
+    """The state of the work. `dead` means that the worker gave up after too many attempts."""
     attempts: int = 0
-    """How often it was tried without success."""
+    """The number of failed attempts."""
     reason: str | None = None
-    """Why the last try failed; of an erasure or a purge that is done, which records it could not read."""
+    """The error of the last attempt. For a finished erasure or purge: the records that it could not read."""
     due_at: Instant | None = None
-    """When it is tried, or tried again."""
+    """The time of the next attempt."""
     namespace: str | None = None
-    """The namespace that it works in; null for none, or for all."""
+    """The namespace of the work; null for no namespace, or for all."""
     user_id: str | None = None
-    """The user whose data it works on; null for nobody's, or for everybody's."""
+    """The user whose data the work changes; null for no user, or for all."""
     session_id: str | None = None
-    """The session that it works on."""
+    """The session of the work."""
     memory_id: str | None = None
-    """The memory that it works on."""
+    """The memory of the work."""
     stages: dict[str, int] = {}
-    """Counts of what is done and what is to be done: `{"promoted": 12, "messages": 14}`."""
+    """Progress, as counts of finished and total steps: `{"promoted": 12, "messages": 14}`."""
     messages_per_minute: float | None = None
-    """How quickly the model answered about the last batch of messages; null for work without a model."""
+    """The speed of the model for the last batch of messages, in messages per minute; null for work without a model."""
     notices: list[str] = []
-    """What was left out of the work, such as facts of a model's answer that could not be used."""
+    """Parts of the work that were skipped, such as facts of a model's answer that could not be used."""
 
 
 class OperationListResponse(BaseModel):
     """A page of operations."""
 
     operations: list[OperationRecord]
-    """This page's operations."""
+    """The operations of this page."""
     next_offset: int | None = None

@@ -1,4 +1,4 @@
-"""Exports and imports of a user: one JSON object per line."""
+"""Reports of an import. An export is a file with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 
 
 class ImportProblem(BaseModel):
-    """A line that was not imported. Its content is not repeated."""
+    """A line that the server did not import. The report does not repeat its content."""
 
     line: int
     """The number of the line in the file, from 1."""
     kind: str | None = None
-    """What the line holds, such as `memory` or `session`; null when it could not be read."""
+    """The kind of record in the line, such as `memory` or `session`; null if the line could not be read."""
     id: str | None = None
-    """The id of the memory, change or session of the line, if it has one."""
+    """The id of the memory, change or session in the line; null without one."""
     reason: str
-    """Why it was not brought in."""
+    """The reason why the line was not imported."""
 
 
 class ImportReport(BaseModel):
-    """What became of the lines of an import."""
+    """The result of an import."""
 
     imported: dict[str, int] = Field(default_factory=dict[str, int])
-    """How many lines were brought in, by kind: `{"memory": 12, "session": 1}`."""
+    """The number of imported lines, by kind: `{"memory": 12, "session": 1}`."""
     present: dict[str, int] = Field(default_factory=dict[str, int])
-    """How many lines were here already as the file has them, by kind."""
+    """The number of lines whose record was already stored with the same content, by kind."""
     problems: list[ImportProblem] = Field(default_factory=list[ImportProblem])
-    """The lines that were not brought in, at most the first 1,000."""
+    """The lines that were not imported, at most the first 1,000."""
     problem_count: int = 0
-    """How many lines were not brought in."""
+    """The number of lines that were not imported."""
     vectors_reused: int = 0
-    """How many vectors were taken over from the file."""
+    """The number of vectors reused from the file."""
     vectors_to_embed: int = 0
-    """How many vectors workers have to compute anew."""
+    """The number of vectors that workers must compute."""
     complete: bool = False
-    """Whether the file's last line was among them and counts all that came before it."""
+    """True if the import included the last line of the file, and its count of lines is right."""

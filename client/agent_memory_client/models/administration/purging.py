@@ -1,4 +1,4 @@
-"""Purging memories by their source."""
+"""Delete memories by their source."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """A source whose memories are to be deleted; all given conditions must hold, and at least one is required."""
+    """A source whose memories to delete. A memory must match all given conditions. Give at least one."""
 
     model_config = ConfigDict(extra="forbid")
 
     source_class: Annotated[list[SourceClass], Field(min_length=1, max_length=6)] | None = None
-    """Who said or made it: `user`, `assistant`, `tool`, `import`, `inference` or `client`; any of these."""
+    """The kinds of source: `user`, `assistant`, `tool`, `import`, `inference` or `client`. One of them must match."""
     session_id: Identifier | None = None
-    """The session that it comes from."""
+    """The session that the memory comes from."""
     agent_id: Identifier | None = None
-    """The agent that wrote it."""
+    """The agent that wrote the memory."""
     import_source: Identifier | None = None
-    """The name that the import was given as `import_source`."""
+    """The `import_source` of the import that brought the memory."""
     metadata: Annotated[JsonObject, Field(min_length=1)] | None = None
-    """Values that the memory's own metadata have: `{"tool": "web"}`."""
+    """Keys and values that the memory's metadata must contain: `{"tool": "web"}`."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -34,18 +34,19 @@ class PurgeRequest(BaseModel):
 
 
 class PurgeResponse(BaseModel):
-    """How far a purge is, and what it did; of a dry run, what it would do."""
+    """The progress and the result of a purge. A dry run shows the result that a purge would have."""
 
     status: Literal["ok", "pending"]
-    """`ok` when it is done, `pending` while a worker is at it."""
+    """`ok` if the purge is done, `pending` while a worker runs it."""
     dry_run: bool
-    """Whether this is only a trial that deletes nothing."""
+    """True for a dry run, which deletes nothing."""
     operation_id: str
-    """The operation that keeps the counts, for 7 days."""
+    """The id of the operation. It keeps the counts for 7 days."""
     counts: dict[str, int] | None = None
-    """What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`);
-    memories that have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and
-    `summaries` that are gone, `messages` that were struck out of sessions, and their summaries (`contexts`). Records
-    that could not be read stay, and are counted as `unreadable`; the operation names them. Null while it is pending."""
+    """The counts; null while the purge is pending. `matched`: deleted memories of the source. `inferred`: deleted
+    memories made only from those. `restored`: memories set back to their last clean content. `evidence`: deleted pieces
+    of evidence. `proposals` and `summaries`: deleted ones. `messages`: messages deleted from sessions. `contexts`:
+    deleted summaries of sessions. `unreadable`: records that stay because they could not be read; the operation names
+    them."""
     memory_ids: list[str] | None = None
-    """In a dry run, up to 100 memories that would go."""
+    """In a dry run, the ids of up to 100 memories that the purge would delete."""

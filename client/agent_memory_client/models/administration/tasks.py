@@ -12,24 +12,24 @@ from agent_memory_client.models._types import Instant, now
 
 
 class TaskTypeEnum(StrEnum):
-    """What a task does."""
+    """The kind of task."""
 
     SUMMARY_VIEW_FULL_RUN = "summary_view_full_run"
 
 
 class TaskStatusEnum(StrEnum):
-    """How far a task is. `COMPLETED` is the name that programs know for success."""
+    """The state of a task. `COMPLETED` is another name of `SUCCESS`, for older programs."""
 
     PENDING = "pending"
     RUNNING = "running"
     SUCCESS = "success"
     FAILED = "failed"
-    COMPLETED = "success"  # an alias on purpose
+    COMPLETED = "success"  # An alias of `SUCCESS`.
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         json_schema = handler(schema)
-        handler.resolve_ref_schema(json_schema)["enum"] = [status.value for status in cls]  # each value once
+        handler.resolve_ref_schema(json_schema)["enum"] = [status.value for status in cls]  # Without the alias.
         return json_schema
 
 
@@ -37,21 +37,21 @@ TaskStatus = TaskStatusEnum
 
 
 class Task(BaseModel):
-    """A background task; `error_message` tells why it failed."""
+    """A background task."""
 
     id: str
-    """The task's id, the caller's own or a new one."""
+    """The task's id: the one in the request, or a new one."""
     type: TaskTypeEnum
-    """What the task does."""
+    """The kind of task."""
     status: TaskStatusEnum = TaskStatusEnum.PENDING
-    """Where it stands; `success` and `failed` are final."""
+    """The state of the task. `success` and `failed` are final."""
     view_id: str | None = None
-    """The summary view that it computes."""
+    """The summary view that the task computes."""
     created_at: Instant = Field(default_factory=now)
-    """When it was ordered."""
+    """The time when the task was ordered."""
     started_at: Instant | None = None
-    """When a worker began; null before that."""
+    """The time when a worker started the task; null before that."""
     completed_at: Instant | None = None
-    """When it ended, well or not; null before that."""
+    """The time when the task ended, with success or not; null before that."""
     error_message: str | None = None
-    """Why it failed; null when it did not."""
+    """The reason of a failure; null without one."""

@@ -14,7 +14,7 @@ MAX_GRACE_SECONDS = 7 * 24 * 3600
 
 
 class RoleEnum(StrEnum):
-    """What a key may do; each may what stands before it, too."""
+    """The rights of a key. `admin` includes `write`, and `write` includes `read`."""
 
     READ = "read"
     WRITE = "write"
@@ -22,37 +22,38 @@ class RoleEnum(StrEnum):
 
 
 class CreateTokenRequest(BaseModel):
-    """An API key to make. Without `namespaces`, `users` or `agents` it reaches all of the tenant's."""
+    """An API key to create. Without `namespaces`, `users` or `agents`, it reaches all data of its tenant."""
 
     model_config = ConfigDict(extra="forbid")
 
     description: Annotated[FreeText, Field(max_length=1000)] = ""
-    """What the key is for, in words; it is shown in lists."""
+    """The purpose of the key, shown in lists of keys. At most 1,000 characters."""
     role: RoleEnum = RoleEnum.WRITE
-    """What the key may do: only read, also write, or also administer."""
+    """The rights of the key: `read`, `write` or `admin`. Default `write`."""
     tenant: OptionalIdentifier = None
-    """The tenant whose data it reaches; the caller's own when not given. Only operators may name another one."""
+    """The tenant of the key. Default: the caller's tenant. Only operators may name another tenant."""
     namespaces: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only namespaces that it reaches; all of the tenant's when not given."""
+    """The only namespaces that the key reaches. Default: all namespaces of the tenant."""
     users: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only users whose data it reaches; all of the tenant's when not given."""
+    """The only users whose data the key reaches. Default: all users of the tenant."""
     agents: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only agents whose memories it reaches; all of the tenant's when not given."""
+    """The only agents whose memories the key reaches. Default: all agents of the tenant."""
     expires_days: Annotated[float, Field(gt=0, le=36600, allow_inf_nan=False)] | None = None
-    """How many days it counts; for ever when neither this nor `expires_at` is given."""
+    """The lifetime of the key in days, at most 36,600. Without this and `expires_at`, the key never expires."""
     expires_at: Instant | None = None
-    """When it ceases to count; give this or `expires_days`."""
+    """The time when the key expires. Give either this or `expires_days`."""
     token: Annotated[str, Field(min_length=16, max_length=1024, pattern=r"^[\x21-\x7e]*$")] | None = None
-    """A secret of the caller's own with 256 random bits; the server makes one when it is left out."""
+    """Your own secret: 16 to 1,024 printable ASCII characters without spaces. Use 256 random bits. By default, the
+    server makes a secret."""
 
 
 class RotateTokenRequest(BaseModel):
-    """Another secret for a key, beside which the former one counts for a while."""
+    """A request to replace the secret of a key. The old secret stays valid for `grace_seconds`."""
 
     model_config = ConfigDict(extra="forbid")
 
     grace_seconds: Annotated[float, Field(ge=0, le=MAX_GRACE_SECONDS, allow_inf_nan=False)] = 3600.0
-    """For how many more seconds the former secret counts; an hour when not given, at most a week."""
+    """How long the old secret stays valid, in seconds. Default 3,600 (an hour), at most 604,800 (a week)."""
 
 
 class TokenInfo(BaseModel):
@@ -60,35 +61,35 @@ class TokenInfo(BaseModel):
 
     id: str
     hash: str
-    """The digest of the secret that the key is found by."""
+    """The digest of the key's secret."""
     tenant: str
-    """The tenant whose data it reaches."""
+    """The tenant whose data the key reaches."""
     role: RoleEnum
-    """What the key may do: only read, also write, or also administer."""
+    """The rights of the key: `read`, `write` or `admin`."""
     description: str
-    """What the key is for."""
+    """The purpose of the key, in words."""
     created_at: Instant
     expires_at: Instant | None = None
-    """When it ceases to count; null for never."""
+    """The time when the key expires; null if it never expires."""
     last_used_at: Instant | None = None
-    """When it was last used; null when it never was."""
+    """The time of the key's last use; null if it was never used."""
     namespaces: list[str] | None = None
-    """The only namespaces that it reaches; null for all."""
+    """The only namespaces that the key reaches; null for all."""
     users: list[str] | None = None
-    """The only users whose data it reaches; null for all."""
+    """The only users whose data the key reaches; null for all."""
     agents: list[str] | None = None
-    """The only agents whose memories it reaches; null for all."""
+    """The only agents whose memories the key reaches; null for all."""
 
 
 class CreatedToken(TokenInfo):
-    """A new API key with its secret, which is shown this once."""
+    """A new API key with its secret. No other answer shows the secret."""
 
     token: str = Field(repr=False)
-    """The secret, which is sent as `Authorization: Bearer …`; no other answer shows it."""
+    """The secret. Send it as `Authorization: Bearer …`. No other answer shows it."""
 
 
 class TokenList(BaseModel):
-    """API keys, the oldest first."""
+    """API keys, oldest first."""
 
     tokens: list[TokenInfo]
-    """The keys, the oldest first."""
+    """The API keys, oldest first."""

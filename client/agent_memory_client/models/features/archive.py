@@ -11,7 +11,7 @@ from agent_memory_client.models._types import Instant
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 PAGE = 5
-"""How many memories a page of these tools has."""
+"""The number of memories on a page of these tools."""
 MAX_PAGE = 1999
 
 Tags = Annotated[list[str], Field(max_length=64)]
@@ -21,14 +21,14 @@ PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"Which page of
 
 
 class ArchiveInsertArguments(BaseModel):
-    """What archival_memory_insert takes."""
+    """The arguments of archival_memory_insert."""
 
     content: Annotated[str, Field(min_length=1, description="What to store.")]
     tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
 
 
 class ArchiveSearchArguments(BaseModel):
-    """What archival_memory_search takes."""
+    """The arguments of archival_memory_search."""
 
     query: Annotated[str, Field(description="What you want to know, in plain words; empty for all.")]
     tags: Annotated[Tags | None, Field(description="Only what has one of these tags.")] = None
@@ -38,14 +38,14 @@ class ArchiveSearchArguments(BaseModel):
 
 
 class ConversationSearchArguments(BaseModel):
-    """What conversation_search takes."""
+    """The arguments of conversation_search."""
 
     query: Annotated[str, Field(min_length=1, description="What was said, in plain words.")]
     page: PageNumber = 0
 
 
 class ConversationDateArguments(BaseModel):
-    """What conversation_search_date takes."""
+    """The arguments of conversation_search_date."""
 
     start_date: FirstDay
     end_date: LastDay
@@ -53,59 +53,60 @@ class ConversationDateArguments(BaseModel):
 
 
 class ArchivedMemory(BaseModel):
-    """A memory as the archive tells it."""
+    """A memory of the archive, or a message of a conversation."""
 
     id: str
     text: str
-    """What it says."""
+    """The text of the memory."""
     tags: list[str] = Field(default_factory=list[str])
-    """By what else it is found."""
+    """The tags of the memory. Searches can filter by them."""
     created_at: Instant
-    """When it was stored or said."""
+    """The time when the memory was stored, or the message was sent."""
 
 
 class ArchivePage(BaseModel):
-    """A page of the archive, or of what was said."""
+    """A page of archived memories, or of messages."""
 
     memories: list[ArchivedMemory]
-    """The best first; without a query the newest first."""
+    """The memories, best first; without a query, newest first."""
     total: int
     page: int
-    """Which page it is."""
+    """The number of the page, from 0."""
     has_more: bool
-    """Whether there is another one."""
+    """True if there is another page."""
 
 
 class ArchivedReceipt(BaseModel):
-    """What was stored."""
+    """A receipt for a stored memory."""
 
     id: str
     status: str = "ok"
-    """Says that it is stored."""
+    """`ok` for a stored memory."""
 
 
 ARCHIVED_TYPES: dict[str, Any] = {"any": [MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC, MemoryTypeEnum.PROCEDURAL]}
-"""The filter by type for what is in the archive: all but the messages of conversations."""
+"""Filters for archived memories: all types except messages of conversations."""
 SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
-"""The filter by type for what was said."""
+"""Filters for messages of conversations."""
 
 
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of an archive: the user's with any agent; without a user the agent's own; else all."""
+    """Return the filters of an archive: all memories of the user; without a user, those of the agent; else no
+    filter."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"agent_id": {"eq": agent_id}} if agent_id else {}
 
 
 def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of conversations: the user's; for an agent without a user, those without a user."""
+    """Return the filters of conversations: the user's; for an agent without a user, conversations without a user."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"user_id": {"exists": False}} if agent_id else {}
 
 
 def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """Return the filter for days in UTC, both included; None for any day."""
+    """Return the filter for a range of days in UTC, both inclusive; None for all days."""
     bounds: dict[str, Any] = {}
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)

@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts in every prompt of their owner, which an agent edits itself."""
+"""Memory blocks: labeled texts in every prompt of their owner, which an agent edits itself."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ MAX_LABEL_CHARS = 64
 MAX_DESCRIPTION_CHARS = 500
 
 BlockLabel: TypeAlias = Annotated[SessionIdentifier, Field(max_length=MAX_LABEL_CHARS)]
-"""What a block is called by its owner and its agents: at most 64 characters, without '/'."""
+"""The label of a block: at most 64 characters, without '/'."""
 
 BlockText: TypeAlias = Annotated[FreeText, Field(max_length=MAX_BLOCK_CHARS)]
 """The text of a block, or a part of it."""
 
 BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
-"""What an edit does: adds a line at the end, replaces one exact text, inserts a line, or writes the whole text anew."""
+"""The kind of an edit: append a line, replace an exact text, insert a line, or rewrite the whole text (`rethink`)."""
 
 
 class BlocksInPrompt(BaseModel):
-    """What a prompt says of memory beside the blocks."""
+    """Facts about memory that a prompt adds to the blocks."""
 
     counts: bool = True
-    """Whether it says when a block was last edited, and how many memories and messages can be searched beside the blocks."""
+    """True to show when a block was last edited, and how many memories and messages the agent can search."""
 
 
 class BlockOwner(BaseModel):
-    """Whose a block is: exactly the names that are given."""
+    """The owner of a block: exactly the given names."""
 
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
-    """The agent whose it is; null for every agent's."""
+    """The agent that owns the block; null for every agent."""
 
 
 class OwnerNames(TypedDict, total=False):
-    """The owner of a block: exactly the names that are given; the namespace is by default the client's."""
+    """The owner of a block: exactly the given names. The namespace defaults to the client's."""
 
     agent_id: str | None
     user_id: str | None
@@ -48,67 +48,68 @@ class OwnerNames(TypedDict, total=False):
 
 
 class Block(BlockOwner):
-    """A memory block as it is stored."""
+    """A stored memory block."""
 
     label: str
-    """What it is called, such as `human` or `persona`."""
+    """The name of the block, such as `human` or `persona`."""
     value: str
-    """Its text."""
+    """The text of the block."""
     description: str = ""
-    """What it is for: the agent reads it in each prompt."""
+    """The purpose of the block. The agent reads it in each prompt."""
     limit: int = DEFAULT_BLOCK_CHARS
-    """How many characters the text may have."""
+    """The largest size of the text, in characters."""
     limit_tokens: int | None = None
-    """How many tokens the text may take; null for any number."""
+    """The largest size of the text, in tokens; null for no limit."""
     read_only: bool = False
-    """Whether edits are refused; only a PUT changes it then."""
+    """True if edits are refused. Then only a PUT changes the block."""
     chars: int
-    """How many characters the text has."""
+    """The size of the text, in characters."""
     tokens: int
-    """How many tokens the text takes."""
+    """The size of the text, in tokens."""
     version: int
-    """Counts its changes from 1; the ETag of the answer, for `If-Match`."""
+    """The number of changes, from 1. The ETag of the answer has it, for `If-Match`."""
     created_at: Instant
     updated_at: Instant
     attached_to: list[BlockOwner] = Field(default_factory=list[BlockOwner])
-    """Whose prompts show it beside its owner's: the first ten of them."""
+    """Other owners whose prompts show the block, at most ten of them."""
     attached_count: int = 0
-    """How many owners' prompts show it beside its owner's."""
+    """The number of other owners whose prompts show the block."""
 
 
 class BlockListResponse(BaseModel):
-    """Blocks by label."""
+    """Blocks, sorted by label."""
 
     blocks: list[Block]
-    """The blocks, in the order of their labels."""
+    """The blocks, sorted by label."""
 
 
 class PutBlockRequest(BaseModel):
-    """What a block is to be. Of one that exists, what is not given stays as it is."""
+    """The fields of a block. An existing block keeps the fields that are not given."""
 
     value: BlockText | None = None
-    """The whole text; a new block is empty when it is not given."""
+    """The whole text. Default for a new block: empty."""
     description: Annotated[FreeText, Field(max_length=MAX_DESCRIPTION_CHARS)] | None = None
-    """What the block is for: the agent reads it in each prompt."""
+    """The purpose of the block. The agent reads it in each prompt."""
     limit: Annotated[int, Field(ge=1, le=MAX_BLOCK_CHARS)] | None = None
-    """How many characters the text may have; 2,000 for a new block when not given."""
+    """The largest size of the text, in characters. Default for a new block: 2,000."""
     limit_tokens: Annotated[int, Field(ge=0, le=MAX_BLOCK_CHARS)] | None = None
-    """How many tokens the text may take; 0 for any number."""
+    """The largest size of the text, in tokens; 0 for no limit."""
     read_only: bool | None = None
-    """Whether edits are refused, so that only a PUT changes the block."""
+    """True to refuse edits, so that only a PUT changes the block."""
 
 
 class EditBlockRequest(BaseModel):
     """One edit of a block's text."""
 
     operation: BlockOperation
-    """What to do: `append` a line, `replace` an exact text, `insert` a line, or `rethink`: write the whole text anew."""
+    """The kind of edit: `append` a line, `replace` an exact text, `insert` a line, or `rethink` (write the whole text
+    again)."""
     content: BlockText
-    """The new text: the line, what stands in the place of the old text (empty removes it), or the whole."""
+    """The new line, the replacement of the old text (empty deletes it), or the whole new text."""
     old_content: BlockText | None = None
-    """For `replace`: the exact text to replace, which the block must hold once."""
+    """For `replace`: the exact text to replace. The block must contain it exactly once."""
     line: Annotated[int, Field(ge=1, le=MAX_BLOCK_CHARS + 1)] | None = None
-    """For `insert`: which line the new one becomes, 1 being the first; behind the last line it is appended."""
+    """For `insert`: the number of the new line, from 1. A number after the last line appends it."""
 
     @model_validator(mode="after")
     def _fits_operation(self) -> Self:
@@ -122,56 +123,56 @@ class EditBlockRequest(BaseModel):
 
 
 class UndoBlockRequest(BaseModel):
-    """Which change of a block is undone."""
+    """The change of a block to undo."""
 
     version: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
-    """The version that the change made; the newest when not given."""
+    """The version that the change made. Default: the newest."""
 
 
 class BlockChange(BaseModel):
-    """A change of a block: in the text before it, at `position`, `removed` was replaced by `inserted`."""
+    """A change of a block: at `position` of the former text, `inserted` replaced `removed`."""
 
     version: int
-    """The version of the block that the change made."""
+    """The version of the block after the change."""
     operation: str
-    """What was done: `put`, `append`, `replace`, `insert`, `rethink` or `undo`."""
+    """The kind of change: `put`, `append`, `replace`, `insert`, `rethink` or `undo`."""
     position: int
-    """Before which character of the former text the change stands, counted from 0."""
+    """The position of the change in the former text, in characters from 0."""
     removed: str
-    """The text that went."""
+    """The deleted text."""
     inserted: str
-    """The text that came in its place."""
+    """The inserted text."""
     settings: JsonObject | None = Absent
-    """What changed beside the text, each as [before, after]; left out when nothing did."""
+    """The other changed fields, each as [before, after]; left out if only the text changed."""
     undoes: int | None = Absent
-    """The version whose change it undoes; left out for other changes."""
+    """The version whose change this one undoes; left out for other changes."""
     at: Instant
-    """When it was done."""
+    """The time of the change."""
     actor: str = ""
-    """Whose credentials did it; empty where none are asked for."""
+    """The caller that made the change; empty if the server asks for no credentials."""
     said: str
-    """What was done, in words."""
+    """The change in words."""
 
 
 class BlockEdit(BaseModel):
-    """A block after a change, and what was done."""
+    """A block after a change, and the change."""
 
     block: Block
-    """The block as it is now."""
+    """The block after the change."""
     change: BlockChange | None = None
-    """What was done; null when the block was like this already."""
+    """The change; null if the block already was like this."""
 
 
 class BlockHistoryResponse(BaseModel):
-    """The changes of a block, oldest first: applied to `base` one after the other, they make its text."""
+    """The changes of a block, oldest first. Apply them to `base` in order to get the current text."""
 
     label: str
-    """The block's label."""
+    """The label of the block."""
     base: str
-    """The text before the first of these changes: empty, unless the oldest changes are no longer kept."""
+    """The text before the first of these changes. Empty, unless the server no longer keeps the oldest changes."""
     changes: list[BlockChange]
-    """The changes that are kept, at most 500."""
+    """The changes that the server keeps, at most 500."""
 
 
 class BlockAttachRequest(BlockOwner):
-    """Whose prompts are to show a block, too: exactly the names that are given, at least one."""
+    """Another owner whose prompts show the block: exactly the given names, at least one."""

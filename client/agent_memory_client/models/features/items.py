@@ -9,66 +9,66 @@ from pydantic import BaseModel, Field
 from agent_memory_client.models._types import MAX_ID_BYTES, AnyObject, ExactName, FreeText, Instant, ItemKey
 
 MAX_ITEM_OPERATIONS = 1000
-"""Operations in one batch."""
+"""The largest number of operations in a batch."""
 
 ItemPath: TypeAlias = Annotated[list[ExactName], Field(min_length=1, max_length=32)]
-"""A namespace path: from 1 to 32 labels, each at most 512 bytes."""
+"""A namespace path: 1 to 32 labels of at most 512 bytes each."""
 
 ItemPrefix: TypeAlias = Annotated[list[ExactName], Field(max_length=32)]
 """The beginning of a namespace path; empty for every path."""
 ItemIndex: TypeAlias = Literal[False] | Annotated[list[Annotated[FreeText, Field(max_length=MAX_ID_BYTES)]], Field(max_length=64)]
-"""`false`, or paths of fields."""
+"""Paths of fields to index, or `false` for no fields."""
 TtlMinutes: TypeAlias = Annotated[float, Field(gt=0, le=52_704_000, allow_inf_nan=False)]
-"""Minutes, at most a hundred years."""
+"""Minutes, at most 52,704,000 (a hundred years)."""
 
 
 class Item(BaseModel):
-    """A stored value."""
+    """A stored item."""
 
     path: list[str]
     key: str
     value: dict[str, Any]
-    """The value, as it was put."""
+    """The stored value, a JSON object."""
     created_at: Instant
-    """When it was first put."""
+    """The time when the item was first put."""
     updated_at: Instant
-    """When it was last put."""
+    """The time when the item was last put."""
 
 
 class ScoredItem(Item):
-    """A value that a search brought."""
+    """An item that a search found."""
 
     score: float | None = None
-    """How well it fits the query, at most 1; null without a query, and for what is not indexed."""
+    """How well the item matches the query, at most 1. Null without a query, and for items that are not indexed."""
 
 
 class PutItem(BaseModel):
-    """Stores a value; one under the same path and key is replaced, and keeps the time it was created."""
+    """Store a value. It replaces a value under the same path and key, and keeps the time of creation."""
 
     op: Literal["put"] = "put"
     path: ItemPath
     key: ItemKey
     value: AnyObject
-    """The value: a JSON object."""
+    """The value, a JSON object."""
     index: ItemIndex | None = None
-    """The fields whose text is searched by meaning and words, such as `title`, `author.name`, `chapters[*].text`; all when
-    not given, none when `false`."""
+    """The fields to search by meaning and words, such as `title`, `author.name`, `chapters[*].text`. Default: all
+    fields. `false`: no fields."""
     ttl_minutes: TtlMinutes | None = None
-    """After so many minutes without being read or put the item is gone; never when not given."""
+    """The minutes after which the item expires if nobody reads or puts it. By default, it never expires."""
 
 
 class GetItem(BaseModel):
-    """Reads a value."""
+    """Read a value."""
 
     op: Literal["get"] = "get"
     path: ItemPath
     key: ItemKey
     refresh_ttl: bool = True
-    """Whether reading it makes it stay for its time to live again."""
+    """True if the read restarts the item's time to live."""
 
 
 class DeleteItem(BaseModel):
-    """Deletes a value; one that is not there is no error."""
+    """Delete a value; a missing value is no error."""
 
     op: Literal["delete"] = "delete"
     path: ItemPath
@@ -76,45 +76,45 @@ class DeleteItem(BaseModel):
 
 
 class SearchItems(BaseModel):
-    """Finds values under a path: by a filter, and in the order of how well they fit a query."""
+    """Find values under a path by a filter, and sort them by their match with a query."""
 
     op: Literal["search"] = "search"
     prefix: ItemPrefix = Field(default_factory=list[str])
-    """Items under this path, at any depth; all when empty."""
+    """Search items under this path, at any depth; empty for all items."""
     query: FreeText | None = None
-    """Words to look for, by meaning and by the words themselves; without one, items come in the order of their paths and keys."""
+    """The query, compared by meaning and by words. Without it, items are sorted by path and key."""
     filter: AnyObject | None = None
-    """Which items count, by field: a value, an object of such filters for nested fields, or operators (`$eq`, `$ne`, `$gt`,
+    """Conditions by field: a value, an object of conditions for nested fields, or operators (`$eq`, `$ne`, `$gt`,
     `$gte`, `$lt`, `$lte`)."""
     limit: Annotated[int, Field(ge=0, le=10_000)] = 10
-    """How many items to return."""
+    """The number of items to return, at most 10,000."""
     offset: Annotated[int, Field(ge=0, le=100_000)] = 0
-    """How many to leave out before them."""
+    """The number of items to skip, at most 100,000."""
     refresh_ttl: bool = True
-    """Whether the items that are returned stay for their time to live again."""
+    """True if the search restarts the time to live of the returned items."""
 
 
 class PathCondition(BaseModel):
-    """What a namespace path begins or ends with."""
+    """The beginning or the end of a namespace path."""
 
     match_type: Literal["prefix", "suffix"]
-    """Which end of the path is looked at."""
+    """The end of the path to compare: `prefix` or `suffix`."""
     path: ItemPrefix
-    """The labels there; `*` stands for any label."""
+    """The labels at this end; `*` matches any label."""
 
 
 class ListItemPaths(BaseModel):
-    """Lists the namespace paths that hold items."""
+    """List the namespace paths that contain items."""
 
     op: Literal["list_namespaces"] = "list_namespaces"
     match_conditions: Annotated[list[PathCondition], Field(max_length=64)] = Field(default_factory=list[PathCondition])
-    """What a path must begin and end with; every one counts."""
+    """Conditions for the beginning and end of a path. A path must match all of them."""
     max_depth: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Longer paths are cut off after so many labels."""
+    """The largest number of labels in a returned path. Longer paths are cut."""
     limit: Annotated[int, Field(ge=0, le=10_000)] = 100
-    """How many paths to return."""
+    """The number of paths to return, at most 10,000."""
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """How many to leave out before them."""
+    """The number of paths to skip, at most 1,000,000."""
 
 
 ItemOperation: TypeAlias = Annotated[PutItem | GetItem | DeleteItem | SearchItems | ListItemPaths, Field(discriminator="op")]
@@ -122,39 +122,40 @@ ItemOperation: TypeAlias = Annotated[PutItem | GetItem | DeleteItem | SearchItem
 
 
 class ItemBatch(BaseModel):
-    """Operations for one round trip. Reads see what was stored before the batch; of several writes of one key the last counts."""
+    """Operations for one round trip. Reads see the state before the batch. If a batch writes a key several times, the
+    last write wins."""
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]
-    """The operations, each with its `op`."""
+    """The operations, each with its `op`. At most 1,000."""
 
 
 class ItemSearchResults(BaseModel):
-    """What a search brought."""
+    """The results of a search."""
 
     items: list[ScoredItem]
-    """The items, those that fit best first."""
+    """The items, best match first."""
 
 
 class ItemPaths(BaseModel):
-    """Namespace paths that hold items."""
+    """Namespace paths that contain items."""
 
     namespaces: list[list[str]]
     """The paths, sorted."""
 
 
 class ItemResult(BaseModel):
-    """The answer to one operation of a batch: the field of its kind, none for a put or a delete."""
+    """The result of one operation in a batch. It has the field of its kind; a put or delete has no field."""
 
     item: Item | None = None
-    """Of a get: the item, null when there is none."""
+    """The item of a get; null if it does not exist."""
     items: list[ScoredItem] | None = None
-    """Of a search: the items."""
+    """The items of a search."""
     namespaces: list[list[str]] | None = None
-    """Of a list: the paths."""
+    """The paths of a list."""
 
 
 class ItemBatchResults(BaseModel):
-    """The answers to a batch."""
+    """The results of a batch."""
 
     results: list[ItemResult]
-    """One for each operation, in their order."""
+    """One result for each operation, in the same order."""

@@ -8,6 +8,6 @@ from pydantic import BaseModel, Field
 
 
 class PinnedInPrompt(BaseModel):
-    """How many of the user's pinned memories a prompt shows."""
+    """The size of the user's pinned memories in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=300)] = 300

@@ -25,9 +25,10 @@ MAX_PROCEDURE_CHARS = 16_000
 MAX_COMMENT_CHARS = 2000
 
 ProcedureResult = Literal["success", "failure"]
-"""How it ended: `success`, or `failure` for what did not work."""
+"""The result: `success`, or `failure` if it did not work."""
 ProcedureState = Literal["active", "retired", "quarantined"]
-"""`active` procedures are found; `retired` ones stopped helping; `quarantined` ones read like instructions to a model."""
+"""The state: `active` procedures are searchable, `retired` ones stopped helping, `quarantined` ones read like
+instructions to a model."""
 
 Situation: TypeAlias = Annotated[Text, Field(max_length=MAX_SITUATION_CHARS)]
 Comment: TypeAlias = Annotated[FreeText, Field(max_length=MAX_COMMENT_CHARS)]
@@ -38,7 +39,7 @@ ProcedureText: TypeAlias = Annotated[FreeText, Field(max_length=MAX_PROCEDURE_CH
 
 
 class ProcedureOwner(BaseModel):
-    """Whose something is: exactly the set that is given."""
+    """The owner of a procedure: exactly the given user, agent and namespace."""
 
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
@@ -46,15 +47,15 @@ class ProcedureOwner(BaseModel):
 
 
 class CreateProcedureRequest(ProcedureOwner):
-    """A procedure to keep: when to use it, and what to do, as `steps` or as `text`."""
+    """A procedure to store: when to use it, and what to do, as `steps` or as `text`."""
 
     when_to_use: Situation
-    """The situation in which it is to be used; it is found by this."""
+    """The situation in which to use the procedure. Searches match it. At most 4,000 characters."""
     steps: Steps = Field(default_factory=list[str])
     text: ProcedureText | None = None
-    """What to do in free words, beside the steps or instead of them."""
+    """Instructions in free words, beside the steps or instead of them. At most 16,000 characters."""
     result: ProcedureResult = "success"
-    """Whether this worked; a `failure` is kept as a warning."""
+    """The result of the procedure. A `failure` is stored as a warning."""
     tools: ToolNames = Field(default_factory=list[str])
     pitfalls: Steps = Field(default_factory=list[str])
 
@@ -66,245 +67,247 @@ class CreateProcedureRequest(ProcedureOwner):
 
 
 class UpdateProcedureRequest(BaseModel):
-    """Fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves the others."""
+    """The fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and keeps the other fields."""
 
     when_to_use: Situation | None = None
     steps: Steps | None = None
-    """All of its steps."""
+    """The new list of steps."""
     text: ProcedureText | None = None
-    """What to do in free words; null or an empty text removes it."""
+    """The new instructions in free words. Null or an empty text removes them."""
     result: ProcedureResult | None = None
     tools: ToolNames | None = None
-    """All tools that it uses."""
+    """The new list of tools."""
     pitfalls: Steps | None = None
-    """All that did not work."""
+    """The new list of actions that did not work."""
     state: Literal["active", "retired"] | None = None
-    """`retired` takes it out of searches, `active` brings it back."""
+    """`retired` removes the procedure from searches, `active` restores it."""
 
 
 class ProcedureSource(BaseModel):
-    """A session that a procedure was learned from."""
+    """A session from which a procedure was learned."""
 
     session_id: str
     result: ProcedureResult
-    """How the session ended."""
+    """The result of the session."""
     score: float | None = None
     learned_at: Instant
-    """When it was learned."""
+    """The time when the procedure was learned from the session."""
     pitfalls: list[str] = Field(default_factory=list[str])
-    """What did not work in it."""
+    """Actions in the session that did not work."""
 
 
 class ProcedureContent(ProcedureOwner):
-    """A procedure without its counts: what an edit changes and an undo brings back."""
+    """The content of a procedure, without its counts. Edits change it, and an undo restores it."""
 
     id: str
     when_to_use: str
     steps: list[str] = Field(default_factory=list[str])
     text: str | None = None
-    """What to do in free words."""
+    """Instructions in free words."""
     result: ProcedureResult = "success"
     tools: list[str] = Field(default_factory=list[str])
     pitfalls: list[str] = Field(default_factory=list[str])
     state: ProcedureState = "active"
-    """Whether it is found: `active`, `retired` or `quarantined`."""
+    """The state: `active` (searchable), `retired` or `quarantined`."""
     origin: Literal["stated", "learned"] = "stated"
-    """`stated` by a caller, or `learned` from sessions."""
+    """`stated` if a caller stored it, `learned` if it comes from sessions."""
     learned_from: list[ProcedureSource] = Field(default_factory=list[ProcedureSource])
-    """The sessions that it was learned from."""
+    """The sessions from which the procedure was learned."""
     created_at: Instant
     updated_at: Instant
-    """When its content changed last."""
+    """The time of the last change of the content."""
 
 
 class Procedure(ProcedureContent):
-    """A stored procedure with what was said of it."""
+    """A stored procedure with its feedback counts."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    """Its version, for `If-Match`; feedback does not change it."""
+    """The version, for `If-Match`. Feedback does not change it."""
     helped: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    """How often feedback said that it helped."""
+    """The number of feedback entries that report success."""
     failed: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    """How often feedback said that it did not."""
+    """The number of feedback entries that report failure."""
     rate: float = 0.5
-    """How often it helps, smoothed: (helped + 1) / (helped + failed + 2), which is 0.5 while nothing was said."""
+    """The smoothed success rate: (helped + 1) / (helped + failed + 2). It is 0.5 without feedback."""
     score: float | None = None
-    """The mean of the scores in feedback; null without any."""
+    """The mean score of the feedback; null without scores."""
     last_feedback_at: Instant | None = None
-    """When feedback came last."""
+    """The time of the last feedback; null without feedback."""
 
 
 class ProcedureMatch(Procedure):
-    """A procedure that fits a situation."""
+    """A procedure that matches a situation."""
 
     fit: float
-    """How well its `when_to_use` fits the situation, by meaning and words, from 0 to 1."""
+    """How well `when_to_use` matches the situation, by meaning and words, from 0 to 1."""
     rank_score: float
-    """What the answer is ordered by: fit × (1 + rate) / 2."""
+    """The sort key of the answer: fit × (1 + rate) / 2."""
 
 
 class ProcedureSearchRequest(ProcedureOwner):
-    """A situation to find procedures for. Of user, agent and namespace, what is given must be the procedure's."""
+    """A search for procedures by situation. A given user, agent or namespace must be the procedure's."""
 
     situation: Situation
-    """What is to be done, in plain words."""
+    """The situation or task, in plain words. At most 4,000 characters."""
     limit: Annotated[int, Field(ge=1, le=50)] = 5
-    """At most so many procedures."""
+    """The number of procedures, at most 50."""
     result: ProcedureResult | None = "success"
-    """Only procedures that worked (`success`), only those that did not (`failure`), or both (null)."""
+    """Only procedures that worked (`success`), only procedures that did not (`failure`), or both (null)."""
 
 
 class ProcedureSearchResponse(BaseModel):
-    """The procedures that fit a situation, the best first."""
+    """The procedures that match a situation, best first."""
 
     procedures: list[ProcedureMatch]
-    """Those that fit, by `rank_score`; at most `limit`."""
+    """The matching procedures, sorted by `rank_score`. At most `limit`."""
     notices: list[str] | None = None
 
 
 class ProcedureListResponse(BaseModel):
-    """A page of procedures, the newest first."""
+    """A page of procedures, newest first."""
 
     procedures: list[Procedure]
-    """The procedures of this page, the newest first."""
+    """The procedures of this page, newest first."""
     total: Annotated[int, Field(ge=0)]
 
 
 class ProcedureFeedbackRequest(BaseModel):
-    """Whether a procedure helped when it was used."""
+    """Feedback on the use of a procedure."""
 
     helped: bool
-    """Whether it did."""
+    """True if the procedure helped."""
     score: Score | None = None
     comment: Comment | None = None
-    """What there is to say about it."""
+    """A comment in words, at most 2,000 characters."""
 
 
 class ProcedureFeedback(ProcedureFeedbackRequest):
-    """Feedback as it was given."""
+    """A stored feedback entry."""
 
     at: Instant
-    """When it was given."""
+    """The time of the feedback."""
 
 
 class ProcedureChange(BaseModel):
-    """A change of a procedure's content, which can be undone while it is the last."""
+    """A change of a procedure's content. The last change can be undone."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    """The version that it made."""
+    """The version after the change."""
     kind: Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
-    """What was done; workers `learn`, `merge` and `retire`."""
+    """The kind of change. Workers make `learn`, `merge` and `retire`."""
     at: Instant
-    """When."""
+    """The time of the change."""
     by: str = ""
-    """Who did it: the caller's name in audit events, or `worker`."""
+    """The author: the caller's name in audit events, or `worker`."""
     reason: str = ""
-    """Why, where a worker did it."""
+    """The reason for a change by a worker."""
     before: ProcedureContent | None = None
-    """What it was before; null for its beginning."""
+    """The content before the change; null for the first version."""
 
 
 class ProcedureHistory(BaseModel):
-    """The last changes of a procedure and the last feedback on it, each the oldest first."""
+    """The latest changes of a procedure and its latest feedback, each oldest first."""
 
     changes: list[ProcedureChange]
-    """At most 50 changes."""
+    """The changes, at most 50."""
     feedback: list[ProcedureFeedback]
-    """At most 100 pieces of feedback; the counts know of all."""
+    """The latest feedback, at most 100 entries. The procedure's counts include all feedback."""
 
 
 class SessionResultRequest(BaseModel):
-    """How a session ended."""
+    """A result of a session."""
 
     result: ProcedureResult
-    """Whether it reached what it was for."""
+    """`success` if the session reached its goal, else `failure`."""
     score: Score | None = None
     comment: Comment | None = None
-    """What there is to say about it; a model that learns from the session reads it."""
+    """A comment in words, at most 2,000 characters. The model that learns from the session reads it."""
     agent_id: OptionalIdentifier = None
-    """The agent whose work it was; what is learned becomes this agent's."""
+    """The agent that did the work. The learned procedure belongs to this agent."""
 
 
 class SessionResult(SessionResultRequest):
-    """How a session ended, and what was learned from it."""
+    """The result of a session, and what was learned from it."""
 
     session_id: str
     namespace: str | None = None
     user_id: str | None = None
     marked_at: Instant
-    """When it was marked."""
+    """The time when the session was marked."""
     learned: Literal["waiting", "created", "merged", "nothing"] = "waiting"
-    """`waiting` for a worker; then a procedure was `created`, `merged` with an existing one, or there was `nothing` to learn."""
+    """`waiting` until a worker has read the session. Then `created` or `merged` (a procedure), or `nothing` to
+    learn."""
     procedure_id: str | None = None
-    """The procedure that came of it."""
+    """The procedure that was created or merged."""
 
 
 class ToolCallRequest(ProcedureOwner):
-    """One call of a tool, as it went."""
+    """A call of a tool and its result."""
 
     tool: Identifier
     """The tool's name."""
     arguments: AnyObject = Field(default_factory=dict[str, Any])
-    """The arguments of the call."""
+    """The arguments of the call, as a JSON object."""
     success: bool = True
-    """Whether it worked."""
+    """True if the call worked."""
     duration_ms: Annotated[Number, Field(ge=0, le=MAX_COUNT)] | None = None
-    """How long it took, in milliseconds."""
+    """The duration of the call in milliseconds."""
     cost: Annotated[Number, Field(ge=0, le=MAX_COUNT)] | None = None
-    """What it cost, in the caller's own unit."""
+    """The cost of the call, in a unit of your choice."""
     error: Comment | None = None
-    """What it said when it did not work."""
+    """The error message of a failed call, at most 2,000 characters."""
 
 
 class ToolArguments(BaseModel):
-    """A shape that the arguments of a tool had."""
+    """A combination of arguments, by names and types."""
 
     shape: dict[str, str]
     """The names of the arguments with their JSON types."""
     succeeded: Annotated[int, Field(ge=0)] = 0
-    """How many calls of this shape worked."""
+    """The number of successful calls with this shape."""
     failed: Annotated[int, Field(ge=0)] = 0
-    """How many did not."""
+    """The number of failed calls with this shape."""
     example: dict[str, Any] | None = None
-    """Arguments of the last call of this shape that worked, without secrets and cut to 1,000 characters; null before any did."""
+    """The arguments of the last successful call, without secrets and cut to 1,000 characters. Null before the first
+    success."""
 
 
 class ToolMemory(ProcedureOwner):
-    """What is known of a tool from its calls."""
+    """Statistics of a tool."""
 
     tool: str
     """The tool's name."""
     succeeded: Annotated[int, Field(ge=0)] = 0
-    """How many calls worked."""
+    """The number of successful calls."""
     failed: Annotated[int, Field(ge=0)] = 0
-    """How many did not."""
+    """The number of failed calls."""
     rate: float = 0.5
-    """How often it works, smoothed as a procedure's rate."""
+    """The success rate, smoothed as for procedures."""
     mean_duration_ms: float | None = None
-    """How long a call takes on average; null when that was never known."""
+    """The mean duration of a call in milliseconds; null if no call reported one."""
     mean_cost: float | None = None
-    """What a call costs on average; null when that was never known."""
+    """The mean cost of a call; null if no call reported one."""
     total_cost: float | None = None
-    """What all calls cost whose cost is known."""
+    """The total cost of all calls that reported one."""
     arguments: list[ToolArguments] = Field(default_factory=list[ToolArguments])
-    """The shapes of arguments, at most 8, those that worked most often first."""
+    """The argument shapes, at most 8, most successful calls first."""
     errors: list[str] = Field(default_factory=list[str])
-    """What the last failures said, at most 3."""
+    """The errors of the last failed calls, at most 3."""
     last_called_at: Instant | None = None
-    """When it was called last."""
+    """The time of the last call."""
 
 
 class ToolMemoryListResponse(BaseModel):
-    """What is known of tools."""
+    """Statistics of tools."""
 
     tools: list[ToolMemory]
-    """The tools of this page, the newest first."""
+    """The tools of this page, newest first."""
     total: Annotated[int, Field(ge=0)]
 
 
 class ProcedurePromptOptions(BaseModel):
-    """How many procedures a prompt shows, and how many tokens they may take."""
+    """The number of procedures in a prompt, and the tokens that they may use."""
 
     limit: Annotated[int, Field(ge=1, le=20)] = 3
-    """At most so many procedures."""
+    """The number of procedures, at most 20."""
     tokens: Annotated[int, Field(ge=20, le=4000)] = 300

@@ -17,115 +17,118 @@ _About = Annotated[FreeText, Field(max_length=500)]
 
 
 class ProfileEvidence(BaseModel):
-    """What an entry rests on."""
+    """The source of a profile entry."""
 
     session_id: str | None = None
-    """The session that it was said in; null when a program stated it."""
+    """The session of the statement; null if a program stated it."""
     message_ids: list[str] = Field(default_factory=list[str])
-    """The messages of the session that say it."""
+    """The messages of the session that contain the statement."""
     at: datetime | None = None
-    """When it was said."""
+    """The time of the statement."""
 
 
 class ProfileEntry(BaseModel):
-    """Something that is known of a user."""
+    """A fact about a user."""
 
     id: str
-    """The memory that says it."""
+    """The id of the memory with the fact."""
     text: str
-    """What is known, at most 600 characters of it."""
+    """The text of the memory, at most 600 characters."""
     since: datetime
-    """Since when it is true: as it was said, else since it was made."""
+    """The time since when the fact is true: as stated, else the time when the memory was created."""
     last_said: datetime
-    """When it was last said."""
+    """The time of the last mention."""
     event_date: datetime | None = Absent
-    """When what it tells happened; left out when that is not known."""
+    """The time of the event in the memory; left out if it is not known."""
     times_said: int = 1
-    """How often it was said."""
+    """The number of mentions."""
     confidence: float = 1.0
-    """How sure it is, from 0 to 1."""
+    """The confidence in the fact, from 0 to 1."""
     slot: str | None = None
-    """The slot that it is the value of, if any."""
+    """The slot that holds this fact; null without one."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
 
 
 class Profile(BaseModel):
-    """What is known of a user in one namespace."""
+    """The facts about a user in one namespace."""
 
     user_id: str
     namespace: str | None = None
     static: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
-    """What is stable: names, allergies, home, family, work, languages, and what was said on three days within fourteen."""
+    """Stable facts: names, allergies, home, family, work, languages, and statements made on three different days within
+    14 days."""
     dynamic: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
-    """What is current, the latest first."""
+    """Current facts, latest first."""
     slots: dict[str, dict[str, ProfileEntry]] = Field(default_factory=dict[str, dict[str, ProfileEntry]])
     """The values of slots, by topic and sub-topic of the schema."""
     memories: list[dict[str, Any]] | None = None
-    """What fits `q`, as a search answers it; null without `q`."""
+    """The memories that match `q`, as search results; null without `q`."""
     as_of: datetime
     version: int
-    """Changes when the profile does; 0 for a profile that was never written, and of other times than now."""
+    """A number that changes with the profile. It is 0 for a profile that was never written, or that was computed for
+    another time or time zone."""
 
 
 class ProfileMove(BaseModel):
-    """A step of a memory into, within or out of a profile."""
+    """A move of a memory into, within or out of a profile."""
 
     memory_id: str
     """The id of the memory that moved."""
     at: datetime
-    """When it was noticed."""
+    """The time when the server noticed the move."""
     before: str | None = None
-    """`static` or `dynamic`; null when it came in."""
+    """The former list, `static` or `dynamic`; null if the memory was in neither."""
     after: str | None = None
-    """`static` or `dynamic`; null when it went."""
+    """The new list, `static` or `dynamic`; null if the memory left the profile."""
 
 
 class ProfileMoves(BaseModel):
     """The latest moves of a profile, newest first."""
 
     moves: list[ProfileMove] = Field(default_factory=list[ProfileMove])
-    """At most a thousand are kept."""
+    """The moves. The server keeps at most 1,000."""
 
 
 class ProfileTopic(BaseModel):
-    """A topic of a profile's slots."""
+    """A topic that groups slots of a profile."""
 
     description: _About = ""
-    """What belongs here, in words for the model that takes facts."""
+    """The content of the topic, in words for the model that extracts facts."""
     sub_topics: dict[TopicName, _About] = Field(default_factory=dict[str, str], max_length=MAX_SUB_TOPICS)
-    """The slots of the topic, each with what it is about. `home_city` is the slot of that name, or `home.home_city`."""
+    """The slots of the topic, each with a description. The slot `city` of the topic `home` shows facts with the slot
+    `city`, `home_city` or `home.city`."""
 
 
 class ProfileSchema(BaseModel):
-    """Topics and sub-topics: which slots a profile shows."""
+    """The topics and sub-topics of a profile, which define its slots."""
 
     topics: dict[TopicName, ProfileTopic] = Field(max_length=MAX_TOPICS)
     """The topics by name."""
 
 
 class ProfileQuery(BaseModel):
-    """Whose profile `get_profile` is to read."""
+    """The user and namespace of the profile to read."""
 
     user_id: OptionalIdentifier = None
-    """The user; the one of the conversation when not given."""
+    """The user. Default: the user of the conversation."""
     namespace: OptionalIdentifier = None
-    """The namespace; the one of the conversation when not given."""
+    """The namespace. Default: the namespace of the conversation."""
     query: FreeText | None = None
-    """Also search the memories for this."""
+    """A query to search the user's memories with."""
     limit: Annotated[int, Field(ge=1, le=64)] = 20
-    """At most so many entries of each kind."""
+    """The number of static and of dynamic entries, at most 64 each."""
 
 
 class RebuildProfileRequest(BaseModel):
-    """Whose profile is to be made anew."""
+    """The user and namespace of a profile to rebuild."""
 
     user_id: Identifier
-    """The user."""
+    """The user of the profile."""
     namespace: OptionalIdentifier = None
-    """The namespace; what is in none when not given."""
+    """The namespace of the profile. Without it, the profile outside all namespaces."""
 
 
 class ProfileInPrompt(BaseModel):
-    """How much of the user's profile a prompt shows."""
+    """The size of the user's profile in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300

@@ -17,9 +17,9 @@ from agent_memory_client.models.features.timeline import TimelineInPrompt
 
 
 class PromptOptions(BaseModel):
-    """What a prompt shows beside the session and the memories."""
+    """The optional sections of a prompt, beside the session and the memories."""
 
-    # Descriptions and not docstrings, because models read them over MCP, too.
+    # Descriptions instead of docstrings: models also read them over MCP.
     profile: ProfileInPrompt | None = Field(
         None,
         description="Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given.",
@@ -46,7 +46,7 @@ class PromptOptions(BaseModel):
 
 
 class PromptOptionArguments(TypedDict, total=False):
-    """The options as keyword arguments, each as its model or as a mapping. What each does is said in `PromptOptions`."""
+    """The options as keyword arguments, each as its model or as a mapping. `PromptOptions` describes them."""
 
     profile: dict[str, Any] | ProfileInPrompt | None
     timeline: dict[str, Any] | TimelineInPrompt | None

@@ -15,80 +15,81 @@ Granularity: TypeAlias = Literal["day", "week", "month"]
 PeriodState: TypeAlias = Literal["open", "pending", "current"]
 
 MAX_EVENTS = 500
-"""An answer has at most so many events."""
+"""The largest number of events in an answer."""
 
 _Facet = Annotated[FreeText, Field(max_length=512)]
 
 
 class TimelineEvent(BaseModel):
-    """Something that happened, or will."""
+    """A past or future event."""
 
     id: str
-    """The memory that tells it; a message that tells several has one event for each."""
+    """The id of the memory that describes the event. One message may describe several events."""
     text: str
-    """What happened, as it was told, at most 600 characters of it."""
+    """The text of the memory, at most 600 characters."""
     start: date
-    """The first day, as the user counts days."""
+    """The first day of the event, in the user's time zone."""
     end: date | None = None
-    """The last day, included; null while nothing says that it is over."""
+    """The last day of the event, inclusive; null if no end is known."""
     precision: Literal["day", "week", "month", "year"] = "day"
-    """How exactly the time is known: "in March 2024" is from the first to the last of the month, by `month`."""
+    """The precision of the time. "In March 2024" has `month`, and lasts from the first to the last day of that
+    month."""
     at: datetime | None = None
-    """The moment, where the time of day is known."""
+    """The exact time, if the time of day is known."""
     dated_by: Literal["event", "text", "said"] = "event"
-    """What the time rests on: the memory's own date (`event`), a time that its text names (`text`), or only the day
-    it was told (`said`)."""
+    """The source of the time: the memory's own date (`event`), a time in its text (`text`), or the day of the message
+    (`said`)."""
     who: str | None = None
-    """The speaker who told it, where one is named; else the user."""
+    """The speaker, if one is named; null means the user."""
     topics: list[str] = Field(default_factory=list[str])
-    """What it is about."""
+    """The topics of the event."""
     entities: list[str] = Field(default_factory=list[str])
-    """The persons, places and things that it names."""
+    """The persons, places and things in the event."""
     times_said: int = 1
-    """How often it was told."""
+    """The number of times the event was mentioned."""
     last_said: datetime
-    """When it was last told."""
+    """The time of the last mention."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
 
 
 class PeriodSummary(BaseModel):
-    """What happened in a day, a week or a month, in short."""
+    """A summary of the events of a day, week or month."""
 
     text: str
-    """The summary, with days and who told what."""
+    """The summary, with days and speakers."""
     by: Literal["events", "model"]
-    """Whether it is put together from the events themselves, or a language model wrote it."""
+    """The author: `events` if it is extracted from the events, `model` if a language model wrote it."""
     events: int
-    """How many events there are in the period."""
+    """The number of events in the period."""
     made_at: datetime
-    """When it was made."""
+    """The time when the summary was made."""
 
 
 class TimelinePeriod(BaseModel):
-    """The events of a day, a week or a month; of a longer period, those that are known no more exactly."""
+    """The events of a day, week or month. A period may be longer if the time of its events is less exact."""
 
     name: str
-    """Such as 2024-03-05, 2024-W10, 2024-03 or 2024."""
+    """The period: 2024-03-05, 2024-W10, 2024-03 or 2024."""
     start: date
-    """Its first day."""
+    """The first day of the period."""
     end: date
-    """Its last day, included."""
+    """The last day of the period, inclusive."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
-    """What began in it, in order."""
+    """The events that began in the period, in order of time."""
     summary: PeriodSummary | None = None
-    """What happened in all of the period; null unless `state` is `current`."""
+    """The summary of the whole period; null unless `state` is `current`."""
     state: PeriodState | None = None
-    """`current`; `open` while the period is not over; `pending` until its summary is made, or made again after a change.
-    Null for years, for a topic or an entity, and for the timeline of another time."""
+    """The state of the summary. `current`: it is up to date. `open`: the period is not over. `pending`: a worker has to
+    make it, or to make it again after a change. Null for years, with a topic or entity, and for another time or time zone."""
 
 
 class Timeline(BaseModel):
-    """What happened to a user, in one namespace, in the order of its days."""
+    """The events of a user in one namespace, by day."""
 
     user_id: str
     namespace: str | None = None
     total: int = 0
-    """How many events there are in the days that were asked for; `offset` reads on."""
+    """The number of events in the requested days. Use `offset` for the next page."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
     """The events; empty with `granularity`."""
     periods: list[TimelinePeriod] | None = None
@@ -97,42 +98,42 @@ class Timeline(BaseModel):
 
 
 class TimelineDays(BaseModel):
-    """Whose events of which days are meant."""
+    """The user and the days to read."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     user_id: OptionalIdentifier = None
-    """The user; the one of the conversation when not given."""
+    """The user. Default: the user of the conversation."""
     namespace: OptionalIdentifier = None
-    """The namespace; the one of the conversation when not given."""
+    """The namespace. Default: the namespace of the conversation."""
     from_: date | None = Field(default=None, alias="from")
     """The first day, such as 2024-03-01."""
     to: date | None = None
-    """The last day, included."""
+    """The last day, inclusive."""
     topic: _Facet | None = None
-    """Only what is about this topic."""
+    """Only events about this topic."""
     entity: _Facet | None = None
-    """Only what names this person, place or thing."""
+    """Only events that name this person, place or thing."""
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = 100
-    """At most so many events."""
+    """The number of events, at most 500."""
 
 
 class TimelineQuery(TimelineDays):
-    """Which events are meant, of which time, and how they are grouped."""
+    """The events to read, their time, and how to group them."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Leave out so many of the first."""
+    """The number of events to skip."""
     as_of: datetime | None = None
-    """The timeline as it was at this time; now when not given."""
+    """Return the timeline as it was at this time. Default: now."""
     known_at: datetime | None = None
-    """By what was known at this time."""
+    """Use only memories that the server knew at this time."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone of the days, such as `Europe/Berlin`; the user's when not given."""
+    """The time zone of the days, such as `Europe/Berlin`. Default: the user's time zone."""
 
 
 class TimelineInPrompt(BaseModel):
-    """How much of the user's timeline a prompt shows."""
+    """The size of the user's timeline in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300
