@@ -1,4 +1,4 @@
-"""Every method of the Python client, called with hostile ids: arguments are made from the names of its parameters."""
+"""Call every method of the Python client with hostile ids, and build the arguments from the parameter names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that asks for credentials, called in process."""
+"""A server that requires credentials, called in process."""
 
 from __future__ import annotations
 

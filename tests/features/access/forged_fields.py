@@ -1,4 +1,7 @@
-"""Every field that can name an id or an owner, read from the API's document and the tools' schemas: also those that nobody thought of."""
+"""Every field that can name an id or an owner, read from the OpenAPI document and the tool schemas.
+
+New fields are included.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The audit trail says who did what; no secret and nothing that was said is in logs, metrics or errors (row S9)."""
+"""The audit trail records who did what.
+
+Logs, metrics and errors contain no secrets and no message contents (row S9).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[io.StringIO]:
     root.setLevel(level)
 
 
-async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_audit_log_records_who_did_what_without_secrets_or_contents(
+    redis_url: str, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: dict[str, Any] = {"MODEL_PROVIDER": "openai", "OPENAI_API_KEY": MODEL_KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     settings = load_settings(
         KEY_PREFIX="auth-audit", EMBEDDING_PROVIDER="local", AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN, AUDIT_LOG=True, **given

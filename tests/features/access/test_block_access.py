@@ -1,4 +1,4 @@
-"""Who reads and changes whose memory blocks, for callers that are limited to users, namespaces or agents."""
+"""Access to memory blocks for callers that are limited to users, namespaces or agents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def blocks(guarded: Guarded) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize(("limits", "reads", "writes"), LIMITS)
-async def test_each_caller_reaches_its_own(
+async def test_block_access_is_limited_to_the_callers_own_owners(
     guarded: Guarded, blocks: httpx.AsyncClient, limits: dict[str, Any], reads: set[str], writes: set[str]
 ) -> None:
     caller = await guarded.caller("blocks", **{"role": "write", **limits})
@@ -70,7 +70,7 @@ async def test_each_caller_reaches_its_own(
     assert (await other.get("/v1/blocks/note", params={"user_id": "ana"})).status_code == 404
 
 
-async def test_attaching_needs_both_and_shows_nobody_what_is_another_users(guarded: Guarded, blocks: httpx.AsyncClient) -> None:
+async def test_attaching_a_block_needs_access_to_both_owners_and_leaks_nothing(guarded: Guarded, blocks: httpx.AsyncClient) -> None:
     of_ana = await guarded.caller("blocks", users=["ana"])
     for owner, target in (
         ({"user_id": "ana"}, {"user_id": "ben"}),
@@ -92,7 +92,7 @@ async def test_attaching_needs_both_and_shows_nobody_what_is_another_users(guard
     assert "zebraquartz" not in shown.text
 
 
-async def test_an_agent_out_of_reach_is_refused_in_prompts_and_sessions(guarded: Guarded, blocks: httpx.AsyncClient) -> None:
+async def test_agent_outside_the_callers_limits_is_refused_in_prompts_and_sessions(guarded: Guarded, blocks: httpx.AsyncClient) -> None:
     caller = await guarded.caller("blocks", agents=["coach"])
     session = {"session_id": "s", "agent_id": "robot"}
     for body in ({"query": "?", "session": session}, {"query": "?", "long_term_search": True, "agent_id": "robot"}):

@@ -1,4 +1,7 @@
-"""Forgetting over HTTP: what is refused says which field and what to do; nobody forgets, sees or undoes what is another's."""
+"""Forgetting over HTTP. A refusal names the field and the remedy.
+
+Callers cannot forget, see or undo memories of other users.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ async def listed(caller: httpx.AsyncClient, user: str) -> list[str]:
     return [memory["text"] for memory in answer.json()["memories"]]
 
 
-async def test_the_user_must_be_named_unless_there_is_but_one(guarded: Guarded) -> None:
+async def test_forget_requires_user_id_unless_the_caller_has_exactly_one_user(guarded: Guarded) -> None:
     everybody = await guarded.caller("forgetful", "admin")
     ana = await guarded.caller("forgetful", "write", users=["ana"])
     for name, user in (("a", "ana"), ("b", "bob")):
@@ -37,7 +40,7 @@ async def test_the_user_must_be_named_unless_there_is_but_one(guarded: Guarded) 
     assert await listed(everybody, "bob") == ["User is allergic to peanuts"]
 
 
-async def test_ids_of_others_mean_nothing(guarded: Guarded) -> None:
+async def test_forget_and_undo_ignore_ids_of_other_users(guarded: Guarded) -> None:
     everybody = await guarded.caller("forgetful-ids", "admin")
     await store(everybody, "User is allergic to peanuts", "c", user_id="bob")
     ana = await guarded.caller("forgetful-ids", "write", users=["ana"])

@@ -1,4 +1,4 @@
-"""The server asks nobody but those its operator named, whatever callers and model servers say (row S6)."""
+"""The server calls only addresses that its operator configured, whatever callers and model servers send (row S6)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def ear(location: str = "") -> AsyncGenerator[Ear]:
     server.close()
 
 
-async def test_no_address_in_a_request_is_called(guarded: Guarded) -> None:
+async def test_addresses_in_requests_are_never_called(guarded: Guarded) -> None:
     """As an id, a filter, a name, a text: in every operation and every tool."""
     caller = await guarded.caller("fetcher", "admin")
 
@@ -84,7 +84,7 @@ async def test_no_address_in_a_request_is_called(guarded: Guarded) -> None:
     assert inside.heard == []
 
 
-async def test_no_redirect_is_followed() -> None:
+async def test_redirects_are_never_followed() -> None:
     async with ear() as inside, ear(f"{inside.url}/latest/meta-data") as server:
         settings = load_settings(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-test", RERANK_BASE_URL=server.url, EMBEDDING_DIMENSIONS=8)
         chat = await OpenAIChat.open(settings)
@@ -107,7 +107,7 @@ async def test_no_redirect_is_followed() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://127.0.0.1", "ftp://127.0.0.1/x", "unix:///tmp/x", "http://", "data:,x"])
-def test_only_http_addresses_are_taken(url: str) -> None:
+def test_only_http_addresses_are_accepted(url: str) -> None:
     for name, opens in (("OPENAI_BASE_URL", chat_server), ("EMBEDDING_BASE_URL", embedding_server), ("RERANK_BASE_URL", rerank_server)):
         with pytest.raises(StartupError):
             opens(load_settings(**{name: url}))

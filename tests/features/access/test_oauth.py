@@ -1,4 +1,4 @@
-"""JSON Web Tokens: what a caller becomes by its claims, and every known way to forge one (row S4)."""
+"""JSON Web Tokens: how claims become a principal, and every known way to forge a token (row S4)."""
 
 from __future__ import annotations
 
@@ -142,14 +142,14 @@ FORGED = {
 
 
 @pytest.mark.parametrize("make", FORGED.values(), ids=FORGED)
-async def test_no_forged_token_is_accepted(provider: Provider, make: Any) -> None:
+async def test_forged_tokens_are_refused(provider: Provider, make: Any) -> None:
     gate = provider.gate()
     with pytest.raises(Unauthenticated) as refused:
         await gate.admit(make())
     assert "https://" not in refused.value.message
 
 
-async def test_a_good_token_is_accepted_and_trusted_until_it_ends(provider: Provider) -> None:
+async def test_valid_token_is_accepted_and_cached(provider: Provider) -> None:
     gate = provider.gate()
     token = signed(claims())
     assert await gate.admit(token) == Principal("default", "jwt:ana", Role.WRITE)
@@ -159,7 +159,7 @@ async def test_a_good_token_is_accepted_and_trusted_until_it_ends(provider: Prov
     assert (await curve.admit(signed(claims(sub="eve"), CURVE, "ES256", "curve"))).subject == "jwt:eve"
 
 
-async def test_a_flood_of_unknown_kids_asks_the_provider_once_a_minute(provider: Provider) -> None:
+async def test_unknown_key_ids_trigger_at_most_one_key_fetch_per_minute(provider: Provider) -> None:
     gate = provider.gate()
     await gate.admit(signed(claims()))
     for second in range(120):
@@ -171,7 +171,7 @@ async def test_a_flood_of_unknown_kids_asks_the_provider_once_a_minute(provider:
     assert await gate.admit(signed(claims(sub="bo")))
 
 
-async def test_a_provider_that_is_away_means_503_and_is_asked_once_a_minute(provider: Provider) -> None:
+async def test_unavailable_provider_returns_503_and_is_retried_once_a_minute(provider: Provider) -> None:
     provider.answer = httpx.ConnectError("down")
     gate = provider.gate()
     for second in range(90):
@@ -185,7 +185,7 @@ async def test_a_provider_that_is_away_means_503_and_is_asked_once_a_minute(prov
     assert await gate.admit(signed(claims()))
 
 
-async def test_known_keys_outlive_a_provider_that_is_away(provider: Provider) -> None:
+async def test_cached_keys_stay_valid_while_the_provider_is_unavailable(provider: Provider) -> None:
     gate = provider.gate()
     await gate.admit(signed(claims()))
     provider.answer = httpx.ConnectError("down")
@@ -197,13 +197,13 @@ async def test_known_keys_outlive_a_provider_that_is_away(provider: Provider) ->
 @pytest.mark.parametrize(
     "answer", [b"", b"<html>", b"[]", b"{}", b'{"keys": 7}', b'{"keys": []}', b'{"keys": [{"kty": "RSA", "kid": "k1"}]}']
 )
-async def test_keys_that_are_none_are_not_used(provider: Provider, answer: bytes) -> None:
+async def test_invalid_key_sets_are_refused(provider: Provider, answer: bytes) -> None:
     provider.answer = answer
     with pytest.raises(Unavailable):
         await provider.gate().admit(signed(claims()))
 
 
-async def test_a_new_key_of_the_provider_is_found_and_an_old_one_forgotten(provider: Provider) -> None:
+async def test_provider_key_rotation_is_picked_up_and_the_old_key_dropped(provider: Provider) -> None:
     gate = provider.gate()
     old = signed(claims())
     await gate.admit(old)
@@ -250,7 +250,7 @@ async def test_claim_with_half_an_emoji_is_refused_as_unauthenticated(provider: 
 
 
 @pytest.mark.parametrize("claim", ["exp", "iat", "nbf", "aud", "sub"])
-async def test_registered_claim_of_another_type_never_fails_otherwise(provider: Provider, claim: str) -> None:
+async def test_registered_claim_of_another_type_is_accepted_or_refused_as_unauthenticated(provider: Provider, claim: str) -> None:
     for value in (True, 5, {}, [], [{}], float("inf"), float("nan"), "x", None):
         with contextlib.suppress(Unauthenticated):
             assert (await provider.gate().admit(signed(claims() | {claim: value}))).tenant == "default"
@@ -260,7 +260,7 @@ def _auth(**given: Any) -> AuthSettings:
     return load_settings(AUTH_MODE="oauth2", **given).auth
 
 
-def test_a_configuration_that_could_not_check_a_token_stops_the_start() -> None:
+def test_start_fails_if_the_configuration_cannot_verify_tokens() -> None:
     with pytest.raises(StartupError, match="OAUTH2_ISSUER_URL"):
         JwtGate(_auth(), KeySet(Provider().fetch))
     for algorithms in (("none",), ("HS256",), ("RS256", "HS512"), ()):
@@ -291,7 +291,7 @@ async def keys_url() -> AsyncGenerator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
 
-async def test_through_the_whole_server(redis_url: str, keys_url: tuple[str, list[str]]) -> None:
+async def test_oauth_works_through_the_whole_server(redis_url: str, keys_url: tuple[str, list[str]]) -> None:
     base, asked = keys_url
     settings = load_settings(
         KEY_PREFIX="auth-jwt",
@@ -338,7 +338,7 @@ async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
     assert [str(one) for one in found.authorization_servers] == [ISSUER]
 
 
-async def test_keys_are_not_taken_from_a_redirect_nor_in_any_size(keys_url: tuple[str, list[str]]) -> None:
+async def test_signing_keys_are_not_read_from_redirects_or_oversized_responses(keys_url: tuple[str, list[str]]) -> None:
     base, asked = keys_url
     for path in ("/moved", "/large"):
         with pytest.raises(ValueError, match=r"status 302|too large"):

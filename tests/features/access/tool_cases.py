@@ -1,4 +1,4 @@
-"""A hostile call of each MCP tool, as `hostile.py` has one of each operation."""
+"""One hostile call for each MCP tool, as `hostile.py` has for each operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Categories of statements without a model."""
+"""Categories of statements if no model is configured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def categories(rig: Rig) -> dict[str, str | None]:
     return {memory.text: memory.category for memory in await rig.stored()}
 
 
-async def test_a_statement_has_the_nearest_category_of_its_namespace(rig: Rig) -> None:
+async def test_statement_gets_the_nearest_category_of_its_namespace(rig: Rig) -> None:
     await rig.rt[ExtractionRulesService].put(SCOPE, "n", None, ExtractionRules(categories=[GARDEN, MUSIC]))
     texts = {"I planted tomatoes and beans": "garden", "I play the cello in a quartet": "music", "My tax number is 4711": None}
     await rig.append("s", *texts, namespace="n")
@@ -28,18 +28,18 @@ async def test_a_statement_has_the_nearest_category_of_its_namespace(rig: Rig) -
     assert [memory.text for memory in answer.memories] == ["I planted tomatoes and beans"]
 
 
-async def test_a_model_decides_where_there_is_one(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_nearest_category_is_skipped_if_a_model_is_configured(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat) as rig:
         assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == [None]
 
 
-async def test_no_write_waits_for_a_server_of_embeddings(make_rig: MakeRig) -> None:
+async def test_nearest_category_is_skipped_for_a_remote_embedding_server(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == ["garden"]
     async with make_rig(EMBEDDING_PROVIDER="openai", OPENAI_API_KEY="none") as rig:
         assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == [None]
 
 
-async def test_no_text_or_no_category_asks_nothing(rig: Rig) -> None:
+async def test_nearest_category_without_texts_or_categories_returns_none(rig: Rig) -> None:
     assert await nearest_categories(rig.rt, [], [GARDEN]) == []
     assert await nearest_categories(rig.rt, ["I planted tomatoes"], []) == [None]

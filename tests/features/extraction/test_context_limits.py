@@ -1,4 +1,7 @@
-"""A model whose context is smaller than assumed: whatever its server's words, everything is asked for in parts, nothing twice."""
+"""A model whose context is smaller than assumed.
+
+Work is split, and no refused request is repeated, whatever the server's wording.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,9 @@ def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("wording", REFUSALS)
-async def test_all_facts_of_a_long_session_are_taken(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str) -> None:
+async def test_long_session_is_extracted_completely_despite_a_small_context(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
+) -> None:
     lookalike.context.tokens, lookalike.context.wording = LIMIT, wording
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID)
@@ -66,7 +71,7 @@ async def test_all_facts_of_a_long_session_are_taken(make_rig: MakeRig, chat: Op
         assert await rig.rt.outbox.reasons(X) == {}
 
 
-async def test_what_one_worker_learned_others_know(make_rig: MakeRig, lookalike: Lookalike, make_chat: Any) -> None:
+async def test_learned_context_limit_is_shared_with_other_workers(make_rig: MakeRig, lookalike: Lookalike, make_chat: Any) -> None:
     lookalike.context.tokens = LIMIT
     first, second = await make_chat(), await make_chat()
     async with make_rig(first, **OFF) as rig:
@@ -83,7 +88,7 @@ async def test_what_one_worker_learned_others_know(make_rig: MakeRig, lookalike:
 
 
 @pytest.mark.parametrize("tells", ["llama.cpp", "llama.cpp of old", "vllm", "openrouter", "groq", "lm studio", "ollama", "tgi"])
-async def test_a_limit_that_the_server_tells_is_kept_from_the_first_request(
+async def test_context_limit_reported_by_the_server_is_used_from_the_first_request(
     make_rig: MakeRig, make_chat: Any, lookalike: Lookalike, tells: str
 ) -> None:
     lookalike.context.tokens, lookalike.context.tells = LIMIT, tells
@@ -95,7 +100,9 @@ async def test_a_limit_that_the_server_tells_is_kept_from_the_first_request(
         assert len(await facts(rig)) == len(SAID)
 
 
-async def test_the_server_is_asked_once_and_not_in_a_request(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_server_is_asked_for_its_limit_once_and_never_during_a_request(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     lookalike.context.tokens, lookalike.context.tells = LIMIT, "vllm"
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:3])
@@ -106,7 +113,7 @@ async def test_the_server_is_asked_once_and_not_in_a_request(make_rig: MakeRig, 
         assert lookalike.context.asked == ["/v1/models"]
 
 
-async def test_a_server_that_fails_when_it_is_asked_hinders_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_failed_limit_query_falls_back_to_the_assumed_limit(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     """Nothing tells anything: as most servers of the wide world."""
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:3])
@@ -115,9 +122,7 @@ async def test_a_server_that_fails_when_it_is_asked_hinders_nothing(make_rig: Ma
         assert chat.context.limit.source == "assumed"
 
 
-async def test_ollama_which_cuts_without_a_word_is_believed_to_have_little_until_it_has_loaded_the_model(
-    make_rig: MakeRig, make_chat: Any, lookalike: Lookalike
-) -> None:
+async def test_unloaded_ollama_model_is_assumed_to_have_4096_tokens(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
     lookalike.context.tells = "ollama, not loaded"
     chat = await make_chat(GENERATION_MODEL="any-name")
     async with make_rig(chat, **OFF) as rig:
@@ -127,7 +132,7 @@ async def test_ollama_which_cuts_without_a_word_is_believed_to_have_little_until
         assert lookalike.calls["chat"] > 2, "in parts that have room there"
 
 
-async def test_a_limit_that_is_set_wins_over_what_the_server_tells(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+async def test_configured_context_limit_overrides_the_servers(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
     lookalike.context.tells, lookalike.context.tokens = "vllm", 100_000
     chat = await make_chat(GENERATION_MODEL="any-name", MODEL_CONTEXT_WINDOWS={"any-name": 2500})
     async with make_rig(chat, **OFF) as rig:
@@ -138,7 +143,7 @@ async def test_a_limit_that_is_set_wins_over_what_the_server_tells(make_rig: Mak
         assert all(lookalike.context.sent(body) <= 2500 for body in lookalike.bodies("chat"))
 
 
-async def test_a_limit_that_is_set_too_high_is_corrected_by_a_refusal(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+async def test_configured_limit_that_is_too_high_is_corrected_by_a_refusal(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
     lookalike.context.tokens = LIMIT
     chat = await make_chat(GENERATION_MODEL="any-name", MODEL_CONTEXT_WINDOWS={"any-name": 200_000})
     async with make_rig(chat, **OFF) as rig:
@@ -149,7 +154,7 @@ async def test_a_limit_that_is_set_too_high_is_corrected_by_a_refusal(make_rig: 
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
-async def test_a_message_that_is_too_long_by_itself_is_shown_by_its_beginning_and_end(
+async def test_oversized_message_is_sent_as_its_beginning_and_end(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
 ) -> None:
     lookalike.context.tokens, lookalike.context.wording = LIMIT, wording
@@ -172,7 +177,7 @@ def _message(text: str) -> AppendMessagesRequest:
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
-async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
+async def test_model_without_room_for_the_instructions_becomes_a_dead_letter(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
 ) -> None:
     lookalike.context.tokens, lookalike.context.wording = 300, wording
@@ -203,7 +208,7 @@ async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
         assert len(await facts(rig)) == len(SAID) + 1
 
 
-async def test_a_batch_that_is_replayed_in_vain_costs_no_call(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_replaying_a_batch_that_still_does_not_fit_calls_no_model(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.context.tokens = 300
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:5], namespace="n")
@@ -223,7 +228,9 @@ async def test_a_batch_that_is_replayed_in_vain_costs_no_call(make_rig: MakeRig,
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "vllm", "groq"])
-async def test_a_summary_takes_in_every_message(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str) -> None:
+async def test_session_summary_covers_every_message_despite_a_small_context(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
+) -> None:
     lookalike.context.tokens, lookalike.context.wording = 2000, wording
     async with make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION="false") as rig:
         await rig.append("s", *SAID, context_window_max=1000)
@@ -236,7 +243,7 @@ async def test_a_summary_takes_in_every_message(make_rig: MakeRig, chat: OpenAIC
         assert await rig.rt.outbox.reasons(DueKind.SESSION) == {}
 
 
-async def test_a_summary_that_has_no_room_is_made_of_sentences_at_once(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_session_summary_falls_back_to_sentences_if_no_prompt_fits(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.context.tokens = 200
     async with make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION="false") as rig:
         await rig.append("s", *SAID, context_window_max=1000)
@@ -249,7 +256,7 @@ async def test_a_summary_that_has_no_room_is_made_of_sentences_at_once(make_rig:
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
-async def test_the_summary_of_a_thread_takes_in_every_message(
+async def test_thread_summary_covers_every_message_despite_a_small_context(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
 ) -> None:
     lookalike.context.tokens, lookalike.context.wording = 2000, wording
@@ -265,7 +272,7 @@ async def test_the_summary_of_a_thread_takes_in_every_message(
         assert await rig.rt.outbox.reasons(X) == {}
 
 
-async def test_what_facts_do_to_many_memories_is_decided_in_parts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_reconciliation_is_split_if_many_memories_do_not_fit(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.context.tokens = 2600
     async with make_rig(chat, **OFF) as rig:
         long = " and many more things that nobody needs to know of it" * 8
@@ -280,7 +287,7 @@ async def test_what_facts_do_to_many_memories_is_decided_in_parts(make_rig: Make
         assert sent_twice(lookalike) == []
 
 
-async def test_an_answer_that_has_no_room_is_asked_for_in_parts(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+async def test_extraction_is_split_if_the_answer_does_not_fit(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
     """The prompt has room and the answer has none: it is cut off by the end of the context."""
     lookalike.context.tokens, lookalike.context.tells = 3000, "vllm"
     chat = await make_chat(GENERATION_MODEL="any-name")
@@ -295,7 +302,7 @@ async def test_an_answer_that_has_no_room_is_asked_for_in_parts(make_rig: MakeRi
         assert await rig.rt.outbox.reasons(X) == {}
 
 
-async def test_a_request_that_was_refused_is_not_sent_again_by_anybody(chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_refused_request_is_not_sent_again(chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.context.tokens = 100
     asked = [ChatMessage("user", "fig tree " * 200)]
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What remembering costs, counted at the model server, and that a memory prompt which comes back is not remembered."""
+"""Remembering has a bounded cost at the model server, and a memory prompt that comes back is not remembered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def flushed(api: MemoryAPIClient, session: str, user: str) -> None:
     assert (await api.flush_working_memory(session, user_id=user, wait=20)).status == "ok"
 
 
-async def test_a_prompt_that_comes_back_adds_no_memory(served: tuple[MemoryAPIClient, Lookalike]) -> None:
+async def test_memory_prompts_sent_back_add_no_memory(served: tuple[MemoryAPIClient, Lookalike]) -> None:
     api, _ = served
     said = ["I collect stamps from Portugal.", "My favourite stamp shows a caravel.", QUESTION]
     for number, text in enumerate(said):

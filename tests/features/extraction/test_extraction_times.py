@@ -1,4 +1,4 @@
-"""When a model is asked: by time, by tokens, at a session's end; and that it is told no secrets, whoever asks."""
+"""When the extraction model is called: by time, by tokens, at the end of a session. It never receives secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def due_now(rig: Rig) -> bool:
     return due <= time.time() * 1000 + 1000
 
 
-async def test_a_quiet_session_waits_and_a_full_batch_does_not(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_extraction_waits_for_a_quiet_session_or_a_full_batch(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **LATER) as rig:
         await rig.append("s", "Anna lives in Oslo")
         assert not await due_now(rig)
@@ -41,7 +41,7 @@ async def test_a_quiet_session_waits_and_a_full_batch_does_not(make_rig: MakeRig
         assert not await due_now(rig), "what was worked off does not count any more"
 
 
-async def test_a_session_that_ends_is_asked_about_at_once(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_ended_session_is_extracted_immediately(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **LATER) as rig:
         body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="Anna lives in Oslo", id="m")], ttl_seconds=0)
         await rig.rt[SessionService].put(SCOPE, "s", body)
@@ -50,7 +50,7 @@ async def test_a_session_that_ends_is_asked_about_at_once(make_rig: MakeRig, cha
         assert len(await rig.stored()) == 1
 
 
-async def test_a_model_server_is_told_no_secrets(chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_secrets_are_redacted_before_the_model_is_called(chat: OpenAIChat, lookalike: Lookalike) -> None:
     discreet = RedactingChat(chat)
     messages = [ChatMessage("user", "My password is hunter2! summarize {} and sk-proj-abcdefghijklmnopqrstuvwxyz1234")]
     await discreet.text(messages)
@@ -62,10 +62,10 @@ async def test_a_model_server_is_told_no_secrets(chat: OpenAIChat, lookalike: Lo
 
 
 @pytest.mark.parametrize("text", ["lol ok", "hahaha", "jaja", "好的 谢谢", "Merci, d'accord", "да, спасибо", "👍", "ㅋㅋㅋ"])
-def test_what_cannot_hold_a_fact_is_not_asked_about(text: str) -> None:
+def test_small_talk_is_not_worth_an_extraction_call(text: str) -> None:
     assert not worth_asking(text)
 
 
 @pytest.mark.parametrize("text", ["I like figs", "42", "Ich wohne in Kiel", "Ja, ich bin Anna", "京都に住んでいます", "ok, call me Ben"])
-def test_what_could_is(text: str) -> None:
+def test_possible_facts_are_worth_an_extraction_call(text: str) -> None:
     assert worth_asking(text)

@@ -1,4 +1,4 @@
-"""Which messages a fact rests on, and which facts no message holds."""
+"""Which messages support a fact, and which facts no message supports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def said(lines: list[str]) -> list[ExtractionMessage]:
     ],
 )
 @pytest.mark.parametrize("habit", ["none", "batch"])
-def test_a_fact_rests_on_what_holds_it_whatever_it_cites(fact: str, source: list[int], habit: str) -> None:
+def test_fact_source_is_found_whatever_messages_the_model_cites(fact: str, source: list[int], habit: str) -> None:
     messages = said(BATCH)
     cited: list[int] = [] if habit == "none" else list(range(len(messages)))
     assert Grounds(messages).find(fact, [], cited) == source
@@ -80,7 +80,7 @@ def test_a_fact_rests_on_what_holds_it_whatever_it_cites(fact: str, source: list
         ("उपयोगकर्ता जयपुर में रहती है।", "मैं जयपुर में रहता हूँ।"),
     ],
 )
-def test_a_fact_in_other_forms_of_its_words_rests_on_its_message(fact: str, message: str) -> None:
+def test_fact_with_inflected_words_is_grounded_in_its_message(fact: str, message: str) -> None:
     assert Grounds(said([f"user: {message}"])).find(fact, [], []) == [0]
 
 
@@ -93,11 +93,11 @@ def test_a_fact_in_other_forms_of_its_words_rests_on_its_message(fact: str, mess
         ("Kullanıcı Bursa'da çalışıyor.", "İzmir'de yaşıyorum ve çocuklarım var."),
     ],
 )
-def test_a_fact_of_other_words_rests_on_nothing_in_any_script(fact: str, message: str) -> None:
+def test_fact_with_other_words_has_no_source_in_any_script(fact: str, message: str) -> None:
     assert Grounds(said([f"user: {message}"])).find(fact, [], []) == []
 
 
-def test_a_wrong_citation_is_put_right_and_a_right_one_stays() -> None:
+def test_wrong_citation_is_corrected_and_a_right_one_is_unchanged() -> None:
     grounds = Grounds(said(BATCH))
     assert grounds.find("User has a cabin by Lake Ilmen.", [], [0]) == [3]
     assert grounds.find("User has a cabin by Lake Ilmen.", [], [3, 4]) == [3, 4]
@@ -128,26 +128,26 @@ def test_a_wrong_citation_is_put_right_and_a_right_one_stays() -> None:
         (["user: Hoy vino mi primo Gonzalo a comer."], "El primo Gonzalo vino a comer el 5 de marzo de 2025.", [0]),
     ],
 )
-def test_what_a_message_holds(lines: list[str], fact: str, source: list[int]) -> None:
+def test_fact_is_grounded_in_the_message_that_states_it(lines: list[str], fact: str, source: list[int]) -> None:
     messages = said(lines)
     assert Grounds(messages).find(fact, [], []) == source
     assert Grounds(messages).find(fact, [], list(range(len(messages)))) == source
 
 
-def test_a_name_may_come_from_what_was_said_before() -> None:
+def test_name_in_a_fact_may_come_from_an_earlier_message() -> None:
     before = said(["user: My brother Ben comes on Friday."])
     assert Grounds(said(["user: He repairs violins in Cremona."]), before).find("Ben repairs violins in Cremona.", ["Ben"], [0]) == [0]
     assert Grounds(said(["user: He repairs violins in Cremona."]), []).find("He, Ben, repairs violins in Cremona.", ["Ben"], [0]) == []
 
 
-def test_facts_in_a_language_of_their_own_by_rule_keep_their_numbers() -> None:
+def test_translated_fact_must_keep_its_numbers() -> None:
     messages = said(["user: I have 12 bees.", "user: My house is green."])
     grounds = Grounds(messages, translated=True)
     assert grounds.find("Der Nutzer hat 12 Bienen.", [], [0]) == [0]
     assert grounds.find("Der Nutzer hat 14 Bienen.", [], [0]) == []
 
 
-def test_our_instructions_are_recognized() -> None:
+def test_repeated_prompt_instructions_are_recognized() -> None:
     assert repeats_instructions("one fact per entry, each understandable on its own years later")
     assert not repeats_instructions("User wants one fact per slide.")
     assert not repeats_instructions("User lives in Oslo.")
@@ -157,7 +157,7 @@ def _cases(name: str) -> list[Any]:
     return yaml.safe_load((Path(__file__).parents[2] / "data" / name).read_text("utf-8"))
 
 
-def test_no_fact_of_a_perfect_model_is_refused() -> None:
+def test_facts_of_a_perfect_model_are_all_accepted() -> None:
     """Each fact of the scenarios, cited, and uncited among all messages of its day."""
     refused: list[str] = []
     count = 0
@@ -179,7 +179,7 @@ def test_no_fact_of_a_perfect_model_is_refused() -> None:
     assert refused == []
 
 
-def test_numbers_are_read_in_words_and_digits() -> None:
+def test_numbers_are_recognized_as_words_and_digits() -> None:
     assert [number.value for number in numbers("2,310 crowns, two cats, 三月十二日, 9:40, the 27th, 3.5 kg, one")] == (
         ["2310", "2", "3", "12", "9", "40", "27", "3.5"]
     )
@@ -190,7 +190,7 @@ def test_numbers_are_read_in_words_and_digits() -> None:
     "day",
     ["le 1er octobre", "el 1.º de enero", "16 мая", "1-го мая", "5 maja", "16 Mayıs", "5월 16일", "16 मई", "16 مايو", "dia 1º de maio"],
 )
-def test_days_of_months_are_dates_in_every_language(day: str) -> None:
+def test_days_with_months_are_recognized_as_dates_in_every_language(day: str) -> None:
     assert {number.kind for number in numbers(day)} == {"date"}
 
 
@@ -205,7 +205,7 @@ def test_days_of_months_are_dates_in_every_language(day: str) -> None:
         ("「また明日」と言った", " と言った"),
     ],
 )
-def test_quotations(text: str, rest: str) -> None:
+def test_quotations_are_removed_from_a_text(text: str, rest: str) -> None:
     assert without_quotations(text) == rest
     assert len(quotations(text)) == (rest != text)
 
@@ -219,23 +219,23 @@ def test_quotations(text: str, rest: str) -> None:
         ("The song 'Yesterday' is sung in two days.", "The song 'Yesterday' is sung on 7 March 2025."),
     ],
 )
-def test_relative_days_of_quotations_stay(text: str, dated: str) -> None:
+def test_relative_days_inside_quotations_are_unchanged(text: str, dated: str) -> None:
     assert with_absolute_times(text, NOON.date()) == dated
 
 
-def test_a_quotation_dates_no_event() -> None:
+def test_relative_day_inside_a_quotation_sets_no_event_date() -> None:
     assert event_day(None, ['She said "yesterday".'], NOON, UTC, now=NOON) is None
     assert event_day(None, ["She came yesterday."], NOON, UTC, now=NOON) == datetime(2025, 3, 4, tzinfo=UTC)
 
 
-def test_sentences_that_nothing_holds_are_left_out_of_a_fact() -> None:
+def test_unsupported_sentences_are_removed_from_a_fact() -> None:
     grounds = Grounds(said(["user: My brother Caspian keeps falcons, and visits us in summer."]))
     assert grounds.supported("My brother Caspian keeps falcons. I am not sure how to explain it.") == "My brother Caspian keeps falcons."
     assert grounds.supported("Caspian visits in summer. That was in 2019.") == "Caspian visits in summer."
     assert grounds.supported("Caspian keeps falcons. He visits in summer.") == "Caspian keeps falcons. He visits in summer."
 
 
-def test_what_somebody_is_must_be_said() -> None:
+def test_identity_claim_needs_a_message_that_states_it() -> None:
     grounds = Grounds(said(["user: My brother Ben repairs violins, and my sister Ada is a judge."]))
     assert grounds.find("My brother Ben is a musician.", [], []) == []
     assert grounds.find("User's sister Ada is a judge.", [], []) == [0]

@@ -1,4 +1,4 @@
-"""Whether two facts of one slot say the same."""
+"""Whether two facts of one slot have the same meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory.features.extraction.fact_wording import says_same
         ("User trains on Tuesday.", "User trains on Tuesdays."),
     ],
 )
-def test_facts_in_other_words_are_the_same(text: str, other: str) -> None:
+def test_paraphrased_facts_count_as_the_same(text: str, other: str) -> None:
     assert says_same(text, other)
     assert says_same(other, text)
 
@@ -36,6 +36,6 @@ def test_facts_in_other_words_are_the_same(text: str, other: str) -> None:
         ("User swims 5 km on Mondays.", "User runs 5 km on Mondays."),
     ],
 )
-def test_facts_with_another_value_are_not(text: str, other: str) -> None:
+def test_facts_with_another_value_count_as_different(text: str, other: str) -> None:
     assert not says_same(text, other)
     assert not says_same(other, text)

@@ -1,4 +1,7 @@
-"""Contradictions found late: facts that nobody judged together are, while their tenant is idle, and what comes of it can be undone."""
+"""The late pass finds contradictions between facts that were never compared.
+
+It runs while the tenant is idle, and its changes can be undone.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def ends(lookalike: Lookalike) -> Lookalike:
 
 
 @pytest.mark.parametrize("order", [(TURIN, OSLO), (OSLO, TURIN)], ids=["newer last", "older last"])
-async def test_what_was_said_later_ends_what_was_said_before(
+async def test_later_statement_supersedes_an_earlier_contradicting_one(
     make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, order: tuple[str, str]
 ) -> None:
     async with make_rig(chat) as rig:
@@ -80,7 +83,9 @@ async def test_what_was_said_later_ends_what_was_said_before(
 
 
 @pytest.mark.parametrize("model", [True, False], ids=["with a model", "without"])
-async def test_of_one_slot_the_later_value_stays(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, model: bool) -> None:
+async def test_later_value_of_a_slot_supersedes_the_earlier_one(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, model: bool
+) -> None:
     async with make_rig(chat if model else None) as rig:
         await settled(rig, said(TURIN, 0, slot="home"), said(OSLO, 9), said("Ada plays the violin", 3))
         (oslo,) = await rig.rt[MemoryStore].find(SCOPE, [OSLO])
@@ -92,7 +97,7 @@ async def test_of_one_slot_the_later_value_stays(make_rig: MakeRig, chat: OpenAI
         assert await current(rig) == {OSLO, "Ada plays the violin"}
 
 
-async def test_likeness_alone_ends_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_similarity_alone_supersedes_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.scripted.silent = True
     async with make_rig(chat) as rig:
         await settled(rig, said(TURIN, 0), said(OSLO, 9))
@@ -107,7 +112,9 @@ async def test_likeness_alone_ends_nothing(make_rig: MakeRig, chat: OpenAIChat, 
 
 
 @pytest.mark.parametrize("why", ["setting", "pinned", "edited"])
-async def test_it_is_proposed(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, why: str) -> None:
+async def test_supersession_is_only_proposed_by_setting_or_for_pinned_or_edited_memories(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, why: str
+) -> None:
     async with make_rig(chat, REVIEW_SUPERSESSIONS=why == "setting") as rig:
         await settled(rig, said("Ada lives in Tur" if why == "edited" else TURIN, 0, "home", pinned=why == "pinned"), said(OSLO, 9, "oslo"))
         if why == "edited":
@@ -148,7 +155,7 @@ async def forget_what_was_judged(rig: Rig) -> None:
     await rig.rt[JobTimes].note_looked(f"contradictions:{SCOPE.tenant}", 0)
 
 
-async def test_a_tenant_at_work_is_left_alone(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+async def test_contradiction_pass_skips_a_busy_tenant(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
     async with make_rig(chat) as rig:
         await settled(rig, said(TURIN, 0), said(OSLO, 9))
         assert await find_contradictions(rig.rt, quiet_seconds=3600) == 0, "it wrote a moment ago"
@@ -159,14 +166,16 @@ async def test_a_tenant_at_work_is_left_alone(make_rig: MakeRig, chat: OpenAICha
 
 
 @pytest.mark.parametrize("other", [{"user_id": "bob"}, {"namespace": "n"}, {"agent_id": "a"}], ids=str)
-async def test_facts_of_two_owners_are_never_compared(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, other: dict[str, str]) -> None:
+async def test_facts_of_different_owners_are_never_compared(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, other: dict[str, str]
+) -> None:
     async with make_rig(chat) as rig:
         await settled(rig, said(TURIN, 0), said(OSLO, 9, **other))
         assert await look(rig) == 0
         assert ends.calls["chat"] == 0
 
 
-async def test_a_model_that_is_away_leaves_it_due(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+async def test_contradiction_pass_retries_after_a_model_outage(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
     async with make_rig(chat) as rig:
         await settled(rig, said(TURIN, 0), said(OSLO, 9))
         ends.set_fault("503")
@@ -175,7 +184,7 @@ async def test_a_model_that_is_away_leaves_it_due(make_rig: MakeRig, chat: OpenA
         assert await look(rig) == 1
 
 
-async def test_a_spent_budget_is_kept(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+async def test_contradiction_pass_calls_no_model_after_the_budget_is_spent(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
     async with make_rig(chat, LIMIT_MODEL_TOKENS_PER_DAY=1) as rig:
         await settled(rig, said(TURIN, 0), said(OSLO, 9))
         assert await look(rig) == 1, "the call that spends the last of it is finished"
@@ -185,7 +194,7 @@ async def test_a_spent_budget_is_kept(make_rig: MakeRig, chat: OpenAIChat, ends:
         assert ends.calls["chat"] == asked
 
 
-async def test_a_pass_that_died_before_or_after_its_write_is_made_again(
+async def test_contradiction_pass_is_repeated_after_a_crash(
     make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -208,7 +217,7 @@ async def test_a_pass_that_died_before_or_after_its_write_is_made_again(
         assert len(await changes(rig, "applied")) == 1
 
 
-async def test_what_is_erased_between_judgement_and_write_stays_erased(
+async def test_memory_erased_before_the_write_stays_erased(
     make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_rig(chat) as rig:
@@ -226,7 +235,7 @@ async def test_what_is_erased_between_judgement_and_write_stays_erased(
         assert await current(rig) == set()
 
 
-async def test_a_pass_looks_at_a_bounded_number_of_facts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_contradiction_pass_reads_a_bounded_number_of_facts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(None) as rig:
         await rig.remember(*(said(f"Fact number {n} of Ada", n, user_id=f"user-{n}") for n in range(70)))
         cursors = [0]
@@ -239,7 +248,9 @@ async def test_a_pass_looks_at_a_bounded_number_of_facts(make_rig: MakeRig, chat
 @pytest.mark.parametrize(
     ("older", "newer"), [("client", "user"), ("user", "assistant"), ("user", "inference"), ("assistant", "tool")], ids=lambda name: name
 )
-async def test_what_counts_less_is_only_proposed(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, older: str, newer: str) -> None:
+async def test_less_trusted_statement_only_proposes_a_supersession(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, older: str, newer: str
+) -> None:
     async with make_rig(chat) as rig:
         await settled(rig, said(TURIN, 0, source_class=older), said(OSLO, 9, source_class=newer))
         assert await look(rig) == 1
@@ -248,7 +259,7 @@ async def test_what_counts_less_is_only_proposed(make_rig: MakeRig, chat: OpenAI
 
 
 @pytest.mark.parametrize("name", ["home", "oslo"])
-async def test_a_proposal_goes_with_what_is_deleted(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, name: str) -> None:
+async def test_proposal_is_deleted_with_either_of_its_memories(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, name: str) -> None:
     async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
         await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
         assert await look(rig) == 1
@@ -259,7 +270,7 @@ async def test_a_proposal_goes_with_what_is_deleted(make_rig: MakeRig, chat: Ope
         assert not [key for key in await rig.raw_keys() if key.startswith("ch:")]
 
 
-async def test_of_what_changed_meanwhile_nothing_is_carried_out(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+async def test_proposal_is_a_conflict_if_a_memory_changed_meanwhile(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
     async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
         await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
         assert await look(rig) == 1
@@ -272,7 +283,7 @@ async def test_of_what_changed_meanwhile_nothing_is_carried_out(make_rig: MakeRi
         assert await current(rig) == {TURIN, OSLO}
 
 
-async def test_slots_need_no_model_that_answers(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+async def test_slot_contradictions_are_resolved_during_a_model_outage(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
     async with make_rig(chat) as rig:
         await settled(rig, said("Ada works in Rome", 0, slot="work"), said("Ada works in Bonn", 9), said(TURIN, 0), said(OSLO, 9))
         (bonn,) = await rig.rt[MemoryStore].find(SCOPE, ["Ada works in Bonn"])
@@ -287,7 +298,7 @@ async def test_slots_need_no_model_that_answers(make_rig: MakeRig, chat: OpenAIC
         assert await current(rig) == {"Ada works in Bonn", OSLO}
 
 
-async def test_a_pass_ends_when_its_tenant_is_at_work_again(
+async def test_contradiction_pass_stops_when_its_tenant_becomes_active(
     make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_rig(chat) as rig:
@@ -308,7 +319,7 @@ async def test_a_pass_ends_when_its_tenant_is_at_work_again(
         assert await look(rig) == 1
 
 
-async def test_a_pass_asks_a_bounded_number_of_times(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_contradiction_pass_makes_a_bounded_number_of_model_calls(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat) as rig:
         cities = ["Turin", "Oslo", "Bergen", "Rome", "Bonn", "Lima", "Quito", "Paris", "Prague", "Vienna", "Delhi", "Cairo"]
         await settled(rig, *(said(f"Ada lives in {city}", day) for day, city in enumerate(cities)))

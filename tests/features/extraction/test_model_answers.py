@@ -1,4 +1,4 @@
-"""Answers of weak and slow models: one bad fact costs no other, and a slow answer is waited for."""
+"""Answers of weak and slow models: a bad fact does not affect the others, and slow answers shrink the prompts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def extraction_of(rig: Rig, session_id: str) -> OperationRecord:
     return await operations.get_operation(SCOPE, f"extraction-{sid}")
 
 
-async def test_one_bad_fact_of_an_answer_costs_no_other_and_the_operation_says_so(
+async def test_bad_facts_are_skipped_and_reported_while_good_ones_are_stored(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     text = "I live in Porto, and I play the viola in an orchestra"
@@ -74,7 +74,7 @@ async def test_facts_without_a_valid_decision_are_added(
         assert await facts(rig) == sorted([known, *new])
 
 
-async def test_a_model_too_slow_for_its_prompt_is_asked_about_less_by_every_worker(
+async def test_timeouts_shrink_the_prompts_of_every_worker(
     make_rig: MakeRig, make_chat: Callable[..., Awaitable[OpenAIChat]], lookalike: Lookalike
 ) -> None:
     # Of the prompt about forty messages two seconds pass until the first token, of that about half of them 1.3.
@@ -97,7 +97,7 @@ async def test_a_model_too_slow_for_its_prompt_is_asked_about_less_by_every_work
     assert second.context.most_asked == asked
 
 
-async def test_a_model_that_is_slow_no_longer_is_asked_about_more_again(
+async def test_prompts_grow_again_once_a_model_is_fast(
     make_rig: MakeRig, make_chat: Callable[..., Awaitable[OpenAIChat]], lookalike: Lookalike
 ) -> None:
     chat = await make_chat()
@@ -110,7 +110,7 @@ async def test_a_model_that_is_slow_no_longer_is_asked_about_more_again(
         assert max(asked) > 1.5 * asked[0]
 
 
-def test_a_model_that_stays_slow_is_tried_less_and_less_often() -> None:
+def test_model_that_stays_slow_is_tried_ever_less_often() -> None:
     context = ModelContext("http://slow", "model", assumed=8_000)
     timeouts = 0
     for _ in range(600):

@@ -1,6 +1,6 @@
-"""The prompts word for word: a change of one is seen, and its version with it.
+"""The prompts word for word: a changed prompt fails a test, so that its version changes too.
 
-`python -m tests.features.extraction.test_prompt_texts` writes them.
+`python -m tests.features.extraction.test_prompt_texts` writes the files.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def shown(version: str, messages: list[ChatMessage]) -> str:
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a_prompt_is_as_it_was_reviewed(name: str) -> None:
+def test_prompt_matches_its_reviewed_text(name: str) -> None:
     assert shown(*PROMPTS[name]) == (FOLDER / f"{name}.txt").read_text("utf-8")
 
 
-def test_what_fills_a_template_is_not_looked_at_again() -> None:
+def test_template_values_are_not_expanded_again() -> None:
     assert fill_template("{a}{b} {c} {{a}}", {"a": "{b}", "b": "{a}"}) == "{b}{a} {c} {{b}}"
     assert fill_template("{a.b} {a!r} {}", {"a": "x"}) == "{a.b} {a!r} {}"
     assert fill_template("{a}", {}) == "{a}"
 
 
-def test_slips_in_the_new_fields_cost_the_field() -> None:
+def test_invalid_optional_fields_of_a_fact_are_dropped() -> None:
     fact = ExtractedFact.model_validate(
         {"text": "x", "slot": ["a"], "category": 5, "speaker": " ", "valid_from": "soon", "valid_to": 7, "expires": "2024-03-05"}
     )
@@ -84,12 +84,12 @@ def test_slips_in_the_new_fields_cost_the_field() -> None:
         {"decisions": [{"n": 1, "action": "NONE", "of": ["01HZX"]}]},
     ],
 )
-def test_decisions_of_another_shape_are_refused(value: object) -> None:
+def test_malformed_decisions_are_refused(value: object) -> None:
     with pytest.raises(ValidationError):
         ReconcileAnswer.model_validate(value)
 
 
-def test_a_thread_summary_is_not_empty() -> None:
+def test_empty_thread_summary_is_refused() -> None:
     assert ThreadSummary.model_validate({"summary": "s", "topics": ["a,b", "a b"]}).topics == ["a b"]
     with pytest.raises(ValidationError):
         ThreadSummary.model_validate({"summary": ""})

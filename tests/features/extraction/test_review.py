@@ -1,4 +1,7 @@
-"""Review: with REVIEW_SUPERSESSIONS a conversation ends no fact by itself; somebody approves or rejects what it proposes."""
+"""With REVIEW_SUPERSESSIONS a conversation supersedes no fact by itself.
+
+A person approves or rejects each proposal.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ async def _current(api: MemoryAPIClient, user: str) -> list[str]:
 
 
 @pytest.mark.parametrize("end", ["approve", "reject"])
-async def test_a_change_of_mind_waits_until_it_is_approved(served: tuple[MemoryAPIClient, Lookalike], end: str) -> None:
+async def test_supersession_waits_for_review_until_approved(served: tuple[MemoryAPIClient, Lookalike], end: str) -> None:
     api, model = served
     old, new = f"{end} lives in Turin", f"{end} lives in Oslo"
     for said, text in ((f"I am {end} and live in Turin", old), (f"{end} here, I moved to Oslo", new)):

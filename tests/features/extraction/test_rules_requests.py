@@ -1,4 +1,4 @@
-"""Rules for taking facts over HTTP: one set per place, replaced as a whole."""
+"""Extraction rules over HTTP: one set for each place, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.errors import MemoryClientError
 from agent_memory_client.models import ExtractionCategory, ExtractionRules
 
 
-async def test_each_place_has_its_own_rules(live_url: str) -> None:
+async def test_extraction_rules_are_separate_per_namespace_and_user(live_url: str) -> None:
     async with MemoryAPIClient(MemoryClientConfig(base_url=live_url)) as memory:
         assert await memory.get_extraction_rules(namespace="rules") == ExtractionRules()
         wide = ExtractionRules(instructions="Only hobbies.", do_not_record=["salary"], categories=[ExtractionCategory(name="hobby")])
@@ -37,13 +37,15 @@ async def test_each_place_has_its_own_rules(live_url: str) -> None:
         ({"timezone": "x" * 65}, "timezone"),
     ],
 )
-async def test_wrong_rules_are_refused_by_name(live: httpx.AsyncClient, rules: dict[str, object], field: str) -> None:
+async def test_invalid_extraction_rules_are_refused_with_the_field_name(
+    live: httpx.AsyncClient, rules: dict[str, object], field: str
+) -> None:
     answer = await live.put("/v1/extraction-rules", json=rules)
     assert answer.status_code == 422
     assert field in answer.text
 
 
-async def test_rules_go_with_their_user(worked: httpx.AsyncClient) -> None:
+async def test_extraction_rules_are_deleted_with_their_user(worked: httpx.AsyncClient) -> None:
     rules = {"do_not_record": ["salary"]}
     places = [{"user_id": "gone"}, {"user_id": "gone", "namespace": "n"}, {"user_id": "stays"}, {"namespace": "n"}]
     for place in places:

@@ -1,4 +1,4 @@
-"""A real small model with little context: whatever it answers, nothing breaks, nothing is asked twice, and everything comes to an end."""
+"""A real small model with little context: whatever it answers, the work finishes and no request is repeated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _open(url: str, counter: TokenCounter) -> OpenAIChat:
 
 # With room for everything it is asked in tests/evaluation/test_weak_model_scenarios.py.
 @pytest.mark.parametrize("served", [2048], indirect=True)
-async def test_a_session_comes_to_its_end(
+async def test_extraction_finishes_a_session_with_a_small_real_model(
     make_rig: MakeRig, served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
 ) -> None:
     url, context = served
@@ -93,7 +93,7 @@ async def test_a_session_comes_to_its_end(
     await chat.close()
 
 
-async def test_a_limit_that_is_set_too_high_is_learned_by_one_refusal(
+async def test_limit_that_is_too_high_is_corrected_by_one_refusal(
     served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
 ) -> None:
     """As with a server that does not tell it."""
@@ -110,7 +110,7 @@ async def test_a_limit_that_is_set_too_high_is_learned_by_one_refusal(
     await chat.close()
 
 
-async def test_the_server_is_a_real_one(served: tuple[str, int]) -> None:
+async def test_server_runs_a_real_model(served: tuple[str, int]) -> None:
     async with httpx.AsyncClient() as client:
         (model,) = (await client.get(f"{served[0]}/models")).json()["data"]
     assert model["meta"]["n_params"] > 100_000_000

@@ -1,4 +1,4 @@
-"""One tenant's flood of background work holds up its own work only (row S7)."""
+"""A tenant's flood of background work delays only its own work (row S7)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def pretend(rig: Rig, tenant: str, number: int) -> None:
         await pipe.execute()
 
 
-async def test_what_waits_behind_a_flood_is_claimed_with_its_beginning(rig: Rig) -> None:
+async def test_tenant_behind_a_flood_gets_its_share_of_the_first_claim(rig: Rig) -> None:
     await say(rig, BUSY, 60)
     await say(rig, CALM, 3)
     calm = sids(rig, CALM, 3)
@@ -57,7 +57,7 @@ async def test_what_waits_behind_a_flood_is_claimed_with_its_beginning(rig: Rig)
     assert len(await rig.marks(S)) == 63
 
 
-async def test_however_long_the_flood_is_it_is_looked_through_in_few_rounds(rig: Rig) -> None:
+async def test_tenant_behind_a_long_flood_is_claimed_within_four_rounds(rig: Rig) -> None:
     await pretend(rig, "busy", 1700)
     await pretend(rig, "calm", 1)
     await rig.rt.client.zadd(rig.keys.due(S), {"calm0": 2})
@@ -72,7 +72,7 @@ async def test_however_long_the_flood_is_it_is_looked_through_in_few_rounds(rig:
     assert "calm0" not in {one.member for one in (await claim(rig, S, 1600, share=1.0)).claims}
 
 
-async def test_places_that_are_free_again_are_taken_again(rig: Rig) -> None:
+async def test_freed_places_of_a_tenant_are_claimed_again(rig: Rig) -> None:
     await pretend(rig, "busy", 30)
     running = (await claim(rig, S, 20)).claims
     assert len(running) == 10
@@ -88,7 +88,7 @@ async def test_places_that_are_free_again_are_taken_again(rig: Rig) -> None:
     assert (again.member, again.attempt) == (begun.member, 2)
 
 
-async def test_the_tries_of_what_is_put_behind_stay_known(rig: Rig) -> None:
+async def test_deferred_work_keeps_its_attempt_count(rig: Rig) -> None:
     await pretend(rig, "busy", 3)
     (one,) = (await claim(rig, S, 2)).claims
     (begun,) = await rig.begin(S, [one], lease_seconds=60)
@@ -100,7 +100,7 @@ async def test_the_tries_of_what_is_put_behind_stay_known(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", [M, DueKind.ORDER])
-async def test_memories_and_orders_have_shares_too(rig: Rig, kind: DueKind) -> None:
+async def test_fair_share_applies_to_memories_and_orders(rig: Rig, kind: DueKind) -> None:
     if kind is M:
         await rig.rt[MemoryStore].write(BUSY, [record(f"fact {n}", f"b{n}") for n in range(20)])
         await rig.rt[MemoryStore].write(CALM, [record("fact", "c")])
@@ -110,7 +110,7 @@ async def test_memories_and_orders_have_shares_too(rig: Rig, kind: DueKind) -> N
     assert len((await claim(rig, kind, 10)).claims) == 6
 
 
-async def test_all_of_it_is_done_in_the_end_and_erasures_wait_for_nobody(make_rig: MakeRig) -> None:
+async def test_fair_share_finishes_all_work_and_does_not_limit_erasures(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await say(rig, BUSY, 12)
         await say(rig, CALM, 2)

@@ -1,4 +1,4 @@
-"""Followers of memories: every change leaves a mark, and the mark goes when the followers have followed."""
+"""Followers of memories: every change leaves a mark, which is removed when the followers have finished."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def mid(rig: Rig, name: str) -> str:
     return rig.keys.mid(SCOPE.tenant, name)
 
 
-async def test_every_change_of_a_memory_is_followed(rig: Rig, follower: Recorder) -> None:
+async def test_every_memory_change_is_followed(rig: Rig, follower: Recorder) -> None:
     store, commits = rig.rt[MemoryStore], rig.rt[MemoryCommits]
     one, two, three = (mid(rig, name) for name in ("one", "two", "three"))
 
@@ -83,7 +83,7 @@ async def test_every_change_of_a_memory_is_followed(rig: Rig, follower: Recorder
     assert await followed(rig, follower) == {one}
 
 
-async def test_what_expires_is_followed_when_it_leaves_the_current_memories(rig: Rig, follower: Recorder) -> None:
+async def test_expired_memory_is_followed_when_it_is_swept(rig: Rig, follower: Recorder) -> None:
     store = rig.rt[MemoryStore]
     ends = datetime.now(UTC) + timedelta(seconds=0.2)
     await store.write(SCOPE, [record("Ada's ankle hurts", "ankle", user_id="ada", expires_at=ends)])
@@ -93,7 +93,7 @@ async def test_what_expires_is_followed_when_it_leaves_the_current_memories(rig:
     assert await followed(rig, follower) == {mid(rig, "ankle")}
 
 
-async def test_a_message_is_followed_when_a_person_said_it(rig: Rig, follower: Recorder) -> None:
+async def test_message_is_followed_only_if_a_user_wrote_it(rig: Rig, follower: Recorder) -> None:
     await rig.append("s", "I only train at home, there is no gym", user_id="ada")
     await rig.append("s", "You could train in the park as well", role="assistant", user_id="ada")
     await rig.work(DueKind.SESSION)
@@ -102,7 +102,7 @@ async def test_a_message_is_followed_when_a_person_said_it(rig: Rig, follower: R
     assert await followed(rig, follower) == {mid(rig, memories["I only train at home, there is no gym"])}
 
 
-async def test_a_mark_stays_until_the_follower_is_done(rig: Rig, follower: Recorder) -> None:
+async def test_mark_stays_due_until_the_follower_succeeds(rig: Rig, follower: Recorder) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes tea", "one", user_id="ada")])
     follower.failures = 1
     await rig.make_due(DueKind.FOLLOW)
@@ -113,7 +113,7 @@ async def test_a_mark_stays_until_the_follower_is_done(rig: Rig, follower: Recor
     assert await followed(rig, follower) == {mid(rig, "one")}
 
 
-async def test_what_changes_while_it_is_followed_is_followed_again(rig: Rig, follower: Recorder) -> None:
+async def test_memory_changed_during_a_follow_is_followed_again(rig: Rig, follower: Recorder) -> None:
     store = rig.rt[MemoryStore]
     await store.write(SCOPE, [record("Ada likes tea", "one", user_id="ada")])
     await rig.make_due(DueKind.FOLLOW)

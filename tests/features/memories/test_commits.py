@@ -1,4 +1,4 @@
-"""Decisions about memories: one step each, nothing overwritten, nothing done from what was read too long ago."""
+"""Commits of memory decisions are atomic. They overwrite nothing and refuse outdated reads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_superseded_fact_ends_when_the_new_one_begins(rig: Rig) -> None:
     assert await versions(rig, "turin") == [str(old.version)]
 
 
-async def test_what_changed_meanwhile_is_decided_again(rig: Rig) -> None:
+async def test_commit_changes_nothing_if_a_memory_changed_meanwhile(rig: Rig) -> None:
     await commit(rig, Add(home("Ada lives in Turin", "turin")), Add(record("Ada likes tea", "tea")))
     turin, tea = await found(rig, "turin"), await found(rig, "tea")
     await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes mint tea", "tea")])
@@ -70,14 +70,14 @@ async def test_what_changed_meanwhile_is_decided_again(rig: Rig) -> None:
     assert await rig.raw_keys() == before, "all or nothing"
 
 
-async def test_two_new_facts_of_one_slot_or_of_the_same_words_are_decided_again(rig: Rig) -> None:
+async def test_commit_refuses_a_second_fact_with_the_same_slot_or_words(rig: Rig) -> None:
     await commit(rig, Add(home("Ada lives in Turin", "turin")))
     assert (await commit(rig, Add(home("Ada lives in Oslo", "oslo")))).moved
     assert (await commit(rig, Add(record("ada lives in turin.", "again", user_id="ada")))).moved
     assert (await commit(rig, Add(record("Ada lives in Turin", "theirs", user_id="bob")))).states == ["new"]
 
 
-async def test_said_again_it_gets_evidence_and_another_name(rig: Rig) -> None:
+async def test_repeated_fact_adds_evidence_and_an_alias_once(rig: Rig) -> None:
     await commit(rig, Add(record("Ada likes tea", "tea")))
     again = AddEvidence(await found(rig, "tea"), Evidence(session_id="s", message_ids=["m1"]), record("ada likes tea", "again"))
     assert (await commit(rig, again)).states == ["done"]
@@ -89,7 +89,7 @@ async def test_said_again_it_gets_evidence_and_another_name(rig: Rig) -> None:
     assert await rig.rt.client.hlen(rig.keys.evidence(mid)) == 1, "done twice it is the same evidence"
 
 
-async def test_deletion_leaves_no_version_evidence_name_or_change(rig: Rig) -> None:
+async def test_deletion_leaves_no_version_evidence_alias_or_change(rig: Rig) -> None:
     before = await rig.raw_keys()
     await commit(rig, Add(record("Ada likes tea", "tea")), Add(record("Ada likes teas", "teas")), Add(home("Ada lives in Turin", "turin")))
     await commit(rig, AddEvidence(await found(rig, "tea"), Evidence(session_id="s"), record("ada likes tea", "again")))
@@ -105,7 +105,7 @@ async def test_deletion_leaves_no_version_evidence_name_or_change(rig: Rig) -> N
     assert late == ["buried"], "a merged memory is deleted with the one that it was merged into"
 
 
-async def test_what_is_pinned_or_an_event_is_not_touched_in_the_background(rig: Rig) -> None:
+async def test_pinned_memories_and_events_are_never_changed_in_the_background(rig: Rig) -> None:
     await commit(rig, Add(home("Ada lives in Turin", "turin", pinned=True)), Add(record("Ada met Bob", "met", memory_type="episodic")))
     for decision in (
         Supersede([await found(rig, "turin")], home("Ada lives in Oslo", "oslo")),

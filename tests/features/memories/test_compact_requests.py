@@ -1,4 +1,4 @@
-"""Compaction through HTTP: ordered, done by a worker, answered with what remains."""
+"""Compaction over HTTP: a worker does it, and the answer counts the remaining memories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def copies(client: httpx.AsyncClient, namespace: str, groups: int, each: i
     assert (await client.post("/v1/long-term-memory/", json=body)).status_code == 200
 
 
-async def test_copies_are_merged_and_the_rest_is_counted(worked: httpx.AsyncClient) -> None:
+async def test_compact_endpoint_merges_copies_and_counts_the_remaining_memories(worked: httpx.AsyncClient) -> None:
     space, other = f"n-{ULID()}", f"n-{ULID()}"
     await copies(worked, space, 3, 4)
     await copies(worked, other, 1, 2)
@@ -40,14 +40,14 @@ async def test_copies_are_merged_and_the_rest_is_counted(worked: httpx.AsyncClie
     assert kept.json()["total"] == 2
 
 
-async def test_hostile_names_are_names(worked: httpx.AsyncClient) -> None:
+async def test_compact_endpoint_accepts_hostile_namespace_names(worked: httpx.AsyncClient) -> None:
     for name in ('x"} | @t:{*', "a,b|c", "*", "-", "\u65e5\u672c"):
         await copies(worked, name, 1, 2)
         answer = await worked.post(COMPACT, params={"namespace": name})
         assert answer.json() == {"status": "ok, 1 memories remaining after compaction"}
 
 
-async def test_without_a_worker_the_answer_says_that_it_goes_on(live: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_compact_endpoint_reports_pending_without_a_worker(live: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "UNTOUCHED_SECONDS", 0.1)
     space = f"n-{ULID()}"
     await copies(live, space, 1, 2)
@@ -60,7 +60,7 @@ async def test_without_a_worker_the_answer_says_that_it_goes_on(live: httpx.Asyn
     assert operation["id"] in [one["id"] for one in listed]
 
 
-async def test_compaction_goes_with_long_term_memory_and_forgetting_does_not(redis_url: str) -> None:
+async def test_compact_is_refused_without_long_term_memory_but_forget_is_not(redis_url: str) -> None:
     settings = load_settings(KEY_PREFIX=f"t-{ULID()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LONG_TERM_MEMORY=False)
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))

@@ -1,5 +1,3 @@
-"""Long-term memory as the API offers it."""
-
 from __future__ import annotations
 
 import json
@@ -26,7 +24,7 @@ async def patch(rig: Rig, memory_id: str, **changes: Any) -> Any:
     return await rig.rt[MemoryService].patch(SCOPE, memory_id, EditMemoryRecordRequest(**changes))
 
 
-async def test_create_and_get(rig: Rig) -> None:
+async def test_create_stores_a_memory_that_get_returns(rig: Rig) -> None:
     await create(rig)
     await create(rig, {"id": "1", "text": "figs", "persisted_at": "2024-01-01T00:00:00Z", "user_id": ""})
     one = await rig.rt[MemoryService].get(SCOPE, "1")
@@ -43,7 +41,7 @@ async def test_create_and_get(rig: Rig) -> None:
             await rig.rt[MemoryService].get(scope, memory_id)
 
 
-async def test_of_the_same_id_in_one_request_the_last_wins(rig: Rig) -> None:
+async def test_last_of_equal_ids_in_one_request_wins(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "first"}, {"id": "2", "text": "two"}, {"id": "1", "text": "last"})
     assert sorted(one.text for one in await rig.stored()) == ["last", "two"]
 
@@ -57,7 +55,7 @@ async def test_a_repeated_create_keeps_times_and_vector(rig: Rig) -> None:
     assert await rig.marks(DueKind.MEMORY) == {}
 
 
-async def test_patch_changes_what_it_names(rig: Rig) -> None:
+async def test_patch_changes_only_the_named_fields(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs", "topics": ["t"], "user_id": "u", "event_date": "2024-01-01T00:00:00Z", "pinned": True})
     before = await rig.rt[MemoryService].get(SCOPE, "1")
     changed = await patch(rig, "1", topics=[], user_id="", pinned=False)
@@ -96,7 +94,7 @@ FULL = {
 }
 
 
-async def test_null_in_a_patch_clears_each_field_that_can_be_empty(rig: Rig) -> None:
+async def test_null_in_a_patch_clears_each_optional_field(rig: Rig) -> None:
     assert set(FULL) == set(EditMemoryRecordRequest.model_fields) - {"text", "memory_type", "pinned"}
     for number, name in enumerate(FULL):
         memory_id = str(number)
@@ -111,7 +109,7 @@ async def test_null_in_a_patch_clears_each_field_that_can_be_empty(rig: Rig) -> 
         assert changed - {"updated_at", "memory_hash", "last_accessed", "access_count"} == {name}
 
 
-async def test_patches_at_once_lose_nothing(rig: Rig) -> None:
+async def test_concurrent_patches_lose_no_field(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs"})
     changes: list[dict[str, Any]] = [
         {"text": "plums"},
@@ -126,7 +124,7 @@ async def test_patches_at_once_lose_nothing(rig: Rig) -> None:
     assert (one.text, one.topics, one.entities, one.user_id, one.namespace, one.pinned) == ("plums", ["t"], ["e"], "u", "n", True)
 
 
-async def test_a_patch_never_brings_back_what_was_deleted(rig: Rig) -> None:
+async def test_patch_never_restores_a_concurrently_deleted_memory(rig: Rig) -> None:
     async def change(number: int) -> None:
         try:
             await patch(rig, "1", text=f"figs {number}")
@@ -142,7 +140,7 @@ async def test_a_patch_never_brings_back_what_was_deleted(rig: Rig) -> None:
             await rig.rt[MemoryService].get(SCOPE, "1")
 
 
-async def test_delete_counts_what_was_there(rig: Rig) -> None:
+async def test_delete_counts_only_existing_memories(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs"}, {"id": "2", "text": "plums"})
     assert (await rig.rt[MemoryService].delete(SCOPE, ["1", "1", "3"])).status == "ok, deleted 1 memories"
     assert (await rig.rt[MemoryService].delete(SCOPE, ["1"])).status == "ok, deleted 0 memories"
@@ -151,7 +149,7 @@ async def test_delete_counts_what_was_there(rig: Rig) -> None:
     assert [one.id for one in await rig.stored()] == ["2"]
 
 
-async def test_everything_is_refused_when_switched_off(make_rig: MakeRig) -> None:
+async def test_service_refuses_everything_if_long_term_memory_is_off(make_rig: MakeRig) -> None:
     async with make_rig(LONG_TERM_MEMORY="false") as rig:
         for work in (
             rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[])),
@@ -163,7 +161,7 @@ async def test_everything_is_refused_when_switched_off(make_rig: MakeRig) -> Non
                 await work
 
 
-def test_ids_of_promoted_messages_differ_where_their_places_do() -> None:
+def test_promoted_message_ids_differ_between_sessions_namespaces_and_users() -> None:
     places = [
         SessionRef("s"),
         SessionRef("s", "n"),
@@ -179,7 +177,7 @@ def test_ids_of_promoted_messages_differ_where_their_places_do() -> None:
     assert len(next(iter(ids))) == 26
 
 
-def test_the_hash_of_the_contract() -> None:
+def test_content_hash_follows_the_contract() -> None:
     for fields in ({"text": 'She said "ä\n\t"'}, {"text": "x", "user_id": "ü", "session_id": "s\\", "namespace": "n/😀"}):
         of = record(fields.pop("text"), "1", **fields)
         parts = {"text": of.text, "user_id": of.user_id, "session_id": of.session_id, "namespace": of.namespace}

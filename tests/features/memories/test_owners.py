@@ -1,4 +1,7 @@
-"""Within a tenant an id belongs to one owner (namespace, user and agent): nobody else's creation takes it, in whatever state it is."""
+"""Within a tenant an id belongs to one owner: namespace, user and agent.
+
+Another owner cannot take it, whatever state its memory is in.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ HELD = ["current", "forgotten", "another name", "merged", "over", "in quarantine
 
 
 @pytest.mark.parametrize("how", HELD)
-async def test_an_id_is_its_owners_whatever_became_of_its_memory(rig: Rig, how: str) -> None:
+async def test_id_stays_with_its_owner_in_every_state_of_its_memory(rig: Rig, how: str) -> None:
     await hold(rig, how)
     # What follows memories has followed, however slow the machine is.
     await rig.make_due(DueKind.FOLLOW)
@@ -98,7 +101,7 @@ async def test_an_id_is_its_owners_whatever_became_of_its_memory(rig: Rig, how: 
 @pytest.mark.parametrize(
     "other", [{"namespace": "home"}, {"user_id": "bob"}, {"agent_id": "robot"}, {"namespace": None}, {"user_id": None}]
 )
-async def test_namespace_user_and_agent_are_the_owner(rig: Rig, other: dict[str, Any]) -> None:
+async def test_owner_of_an_id_is_namespace_user_and_agent(rig: Rig, other: dict[str, Any]) -> None:
     await create(rig, {"id": "x", "text": "Ada likes tea", **ADA})
     with pytest.raises(Conflict):
         await create(rig, {"id": "x", "text": "Ada likes gin", **ADA, **other})
@@ -106,7 +109,7 @@ async def test_namespace_user_and_agent_are_the_owner(rig: Rig, other: dict[str,
     assert await texts(rig) == {"x": "Ada likes rum"}
 
 
-async def test_what_names_no_owner_and_says_nothing_else_is_what_is_there(rig: Rig) -> None:
+async def test_ownerless_create_of_an_identical_memory_changes_nothing(rig: Rig) -> None:
     """Archived clients create memories of a session again as they read them there: without the session's user and namespace."""
     await put(rig, "s", {"id": "x", "text": "Ada likes tea"}, **ADA)
     await rig.work()
@@ -120,7 +123,7 @@ async def test_what_names_no_owner_and_says_nothing_else_is_what_is_there(rig: R
             await create(rig, {"id": "x", "text": "Ada likes tea", **other})
 
 
-async def test_who_does_not_reach_it_learns_nothing_of_its_words(rig: Rig) -> None:
+async def test_conflict_does_not_reveal_a_text_outside_the_callers_reach(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "a secret", "user_id": "ada", "namespace": "home"})
     limited = Scope(SCOPE.tenant, namespaces=frozenset({"work"}))
     body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": "x", "text": "a secret", "namespace": "work"}]})
@@ -128,7 +131,7 @@ async def test_who_does_not_reach_it_learns_nothing_of_its_words(rig: Rig) -> No
         await rig.rt[MemoryService].create(limited, body)
 
 
-async def test_a_batch_that_gives_one_id_to_two_is_refused_as_a_whole(rig: Rig) -> None:
+async def test_batch_with_one_id_for_two_owners_is_refused_as_a_whole(rig: Rig) -> None:
     with pytest.raises(Conflict) as refused:
         await create(rig, {"id": "x", "text": "a", **ADA}, {"id": "y", "text": "b", **ADA}, {"id": "x", "text": "c", **BOB})
     assert refused.value.data["field"] == "memories.2.id"
@@ -140,7 +143,7 @@ async def test_a_batch_that_gives_one_id_to_two_is_refused_as_a_whole(rig: Rig) 
     assert await rig.rt[SessionStore].get(SCOPE, SessionRef("s", "work", "bob")) is None
 
 
-async def test_of_a_long_list_nothing_is_stored_when_its_last_id_is_taken(rig: Rig) -> None:
+async def test_long_batch_is_refused_as_a_whole_if_its_last_id_is_taken(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "hers", **ADA})
     with pytest.raises(Conflict) as refused:
         await create(rig, *({"id": f"n{n}", "text": f"number {n}", **BOB} for n in range(450)), {"id": "x", "text": "his", **BOB})
@@ -148,7 +151,7 @@ async def test_of_a_long_list_nothing_is_stored_when_its_last_id_is_taken(rig: R
     assert await texts(rig) == {"x": "hers"}
 
 
-async def test_the_same_owner_changes_it_and_can_have_back_what_was_there(rig: Rig) -> None:
+async def test_owner_can_overwrite_a_memory_and_undo_the_change(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "Ada likes tea", **ADA}, {"id": "y", "text": "unchanged", **ADA})
     await create(
         rig, {"id": "x", "text": "Ada likes rum", **ADA}, {"id": "y", "text": "unchanged", **ADA}, {"id": "z", "text": "new", **ADA}
@@ -164,7 +167,7 @@ async def test_the_same_owner_changes_it_and_can_have_back_what_was_there(rig: R
     assert (await rig.rt[MemoryService].get(SCOPE, "x")).text == "Ada likes tea"
 
 
-async def test_a_session_memory_that_changes_one_is_a_change_too(rig: Rig) -> None:
+async def test_overwrite_by_a_session_memory_can_be_undone(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "Bob likes tea", **BOB})
     await put(rig, "s", {"id": "x", "text": "Bob likes rum"}, **BOB)
     await rig.work()
@@ -174,7 +177,7 @@ async def test_a_session_memory_that_changes_one_is_a_change_too(rig: Rig) -> No
     assert (await rig.rt[MemoryService].get(SCOPE, "x")).text == "Bob likes tea"
 
 
-async def test_a_memory_that_was_moved_is_its_new_owners(rig: Rig) -> None:
+async def test_moved_memory_belongs_to_its_new_owner(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "a boat", **ADA})
     await rig.rt[MemoryService].patch(SCOPE, "x", EditMemoryRecordRequest(user_id="bob"))
     with pytest.raises(Conflict):
@@ -183,7 +186,7 @@ async def test_a_memory_that_was_moved_is_its_new_owners(rig: Rig) -> None:
     assert [(one.text, one.user_id) for one in await rig.stored()] == [("a ship", "bob")]
 
 
-async def test_an_id_that_was_deleted_is_free(rig: Rig) -> None:
+async def test_deleted_id_is_free_for_another_owner(rig: Rig) -> None:
     await create(rig, {"id": "x", "text": "hers", **ADA})
     await rig.rt[MemoryService].delete(SCOPE, ["x"])
     await create(rig, {"id": "x", "text": "his", **BOB})
@@ -191,7 +194,7 @@ async def test_an_id_that_was_deleted_is_free(rig: Rig) -> None:
     assert len((await rig.rt[HistoryService].read_history(SCOPE, "x")).versions) == 1
 
 
-async def test_an_id_that_is_taken_between_the_look_and_the_writing_stays_whose_it_is(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_id_taken_between_check_and_write_stays_with_its_new_owner(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeat's id becomes another name of what it repeats: not when somebody took it meanwhile."""
     await create(rig, {"id": "x", "text": "Bob likes tea", **BOB})
     write = MemoryStore.write
@@ -209,7 +212,7 @@ async def test_an_id_that_is_taken_between_the_look_and_the_writing_stays_whose_
 
 
 @pytest.mark.parametrize("how", HELD)
-async def test_an_import_leaves_ids_of_others_alone(rig: Rig, how: str) -> None:
+async def test_import_does_not_overwrite_ids_of_other_owners(rig: Rig, how: str) -> None:
     await hold(rig, how)
     before = await rig.rt[HistoryService].read_history(SCOPE, "x")
     record = {"id": "x", "text": "Bob was here", "user_id": "bob", "namespace": "work"}
@@ -226,7 +229,7 @@ async def test_an_import_leaves_ids_of_others_alone(rig: Rig, how: str) -> None:
     assert "Bob was here" not in (await texts(rig)).values()
 
 
-async def test_nobody_takes_the_id_that_a_message_is_going_to_have(rig: Rig) -> None:
+async def test_message_is_promoted_even_if_its_memory_id_is_taken(rig: Rig) -> None:
     ref = SessionRef("s", "work", "ada")
     expected = message_memory_id(ref, "s-Ada lives in Oslo")
     await create(rig, {"id": expected, "text": "Bob was first", **BOB})
@@ -245,7 +248,7 @@ async def test_nobody_takes_the_id_that_a_message_is_going_to_have(rig: Rig) -> 
     assert await texts(rig) == {expected: "Bob was first", hers.id: "Ada lives in Rome"}
 
 
-async def test_the_id_of_a_session_memory_without_one_follows_from_it_and_from_a_secret(make_rig: MakeRig) -> None:
+async def test_generated_session_memory_id_is_stable_but_not_guessable(make_rig: MakeRig) -> None:
     ids: list[set[str]] = []
     for _ in range(2):
         async with make_rig() as rig:
@@ -257,7 +260,7 @@ async def test_the_id_of_a_session_memory_without_one_follows_from_it_and_from_a
     assert ids[0] != ids[1], "who knows the text cannot tell the id"
 
 
-async def test_a_late_fact_ends_no_fact_of_another_that_it_claims_to_follow(rig: Rig) -> None:
+async def test_late_fact_cannot_end_another_owners_fact_through_supersedes(rig: Rig) -> None:
     """`supersedes` is a caller's word, too."""
     begun = datetime(2024, 1, 1, tzinfo=UTC)
     over = {"valid_from": begun.isoformat(), "valid_to": (begun + timedelta(days=300)).isoformat()}
@@ -272,7 +275,7 @@ async def test_a_late_fact_ends_no_fact_of_another_that_it_claims_to_follow(rig:
     assert hers.valid_to == begun + timedelta(days=300)
 
 
-async def test_names_that_name_each_other_keep_nobody_from_writing(rig: Rig) -> None:
+async def test_cyclic_aliases_do_not_block_writes(rig: Rig) -> None:
     mids = [rig.rt[MemoryStore].mid(SCOPE, name) for name in ("x", "y")]
     for mid, other in zip(mids, reversed(mids), strict=True):
         await rig.rt.client.set(rig.keys.alias(mid), f"{other} digest")

@@ -1,4 +1,4 @@
-"""Forgetting by settings, in the background."""
+"""Background forgetting by settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def days_ago(days: float) -> datetime:
     return datetime.now(UTC) - timedelta(days=days)
 
 
-async def test_the_settings_policy_is_applied_to_everyone(make_rig: MakeRig) -> None:
+async def test_configured_policy_applies_to_every_tenant(make_rig: MakeRig) -> None:
     async with make_rig(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30) as rig:
         for scope in (SCOPE, scope_of_work("another tenant")):
             await rig.rt[MemoryStore].write(
@@ -29,7 +29,7 @@ async def test_the_settings_policy_is_applied_to_everyone(make_rig: MakeRig) -> 
             assert [one and one.id for one in await rig.rt[MemoryStore].get(scope, ["old", "kept"])] == [None, "kept"]
 
 
-async def test_more_goes_than_one_call_may_delete(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_background_forgetting_deletes_more_than_one_call_may(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "MAX_DELETIONS", 100)
     monkeypatch.setattr(service, "MAX_DELETIONS", 100)
     async with make_rig(FORGETTING_ENABLED=True, FORGETTING_BUDGET_KEEP_TOP_N=10) as rig:
@@ -38,7 +38,7 @@ async def test_more_goes_than_one_call_may_delete(make_rig: MakeRig, monkeypatch
         assert {one.id for one in await rig.stored()} == {f"m{n}" for n in range(10)}
 
 
-async def test_nothing_is_forgotten_by_default(make_rig: MakeRig) -> None:
+async def test_default_settings_forget_nothing(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await rig.rt[MemoryStore].write(SCOPE, [record("old", created_at=days_ago(4000))])
         assert await retention.forget_by_settings(rig.rt) == 0

@@ -1,4 +1,4 @@
-"""Forgetting through HTTP: the contract's shape, dry by default, and refusals that name what is wrong."""
+"""Forgetting over HTTP: the response of the contract, dry run by default, and refusals that name the field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def remember(live: httpx.AsyncClient, namespace: str, *memories: dict[str,
     assert (await live.post("/v1/long-term-memory/", json=body)).status_code == 200
 
 
-async def test_nothing_goes_unless_it_is_said(live: httpx.AsyncClient) -> None:
+async def test_forget_is_a_dry_run_by_default(live: httpx.AsyncClient) -> None:
     space = f"n-{ULID()}"
     await remember(live, space, {"id": f"{space}-old", "created_at": days_ago(50)}, {"id": f"{space}-new"})
     answer = await live.post(FORGET, params={"namespace": space}, json={"policy": {"max_age_days": 30}})
@@ -36,7 +36,7 @@ async def test_nothing_goes_unless_it_is_said(live: httpx.AsyncClient) -> None:
     assert (await live.get(f"/v1/long-term-memory/{space}-old")).status_code == 404
 
 
-async def test_the_scope_the_limit_and_the_spared_ids_count(live: httpx.AsyncClient) -> None:
+async def test_forget_respects_scope_limit_and_exempted_ids(live: httpx.AsyncClient) -> None:
     space = f"n-{ULID()}"
     memories = [
         {"id": f"{space}-{n}", "created_at": days_ago(50 + n), "user_id": "ada" if n % 2 else "bob", "session_id": f"s{n}"}
@@ -54,7 +54,7 @@ async def test_the_scope_the_limit_and_the_spared_ids_count(live: httpx.AsyncCli
     assert answer["deleted"] == 4
 
 
-async def test_a_policy_that_says_nothing_forgets_nothing(live: httpx.AsyncClient) -> None:
+async def test_empty_policy_forgets_nothing(live: httpx.AsyncClient) -> None:
     space = f"n-{ULID()}"
     await remember(live, space, {"id": f"{space}-old", "created_at": days_ago(5000)})
     for policy in ({}, {"max_age_days": None}, {"max_age_days": "30"}, {"unknown": 1}):
@@ -77,12 +77,12 @@ async def test_a_policy_that_says_nothing_forgets_nothing(live: httpx.AsyncClien
         ({"user_id": "a\x00"}, {"policy": {}}, "user_id"),
     ],
 )
-async def test_what_does_not_fit_is_refused_by_name(live: httpx.AsyncClient, params: Any, body: Any, field: str) -> None:
+async def test_invalid_forget_request_is_refused_with_the_field_name(live: httpx.AsyncClient, params: Any, body: Any, field: str) -> None:
     answer = await live.post(FORGET, params=params, json=body)
     assert answer.status_code == 422, answer.text
     assert answer.json()["detail"][0]["msg"].startswith(f"{field}: ")
 
 
-async def test_get_of_forget_is_a_memory_id(live: httpx.AsyncClient) -> None:
+async def test_get_on_the_forget_path_reads_a_memory_id(live: httpx.AsyncClient) -> None:
     assert (await live.get(FORGET)).status_code == 404
     assert (await live.post(FORGET + "/", json={"policy": {}})).status_code == 200

@@ -1,4 +1,4 @@
-"""Words keep their weight when memories are rewritten, before the engine has collected what that left behind in its statistics."""
+"""Words keep their weight after rewrites, before the engine has cleaned its statistics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def search(rig: Rig, text: str, **wanted: Any) -> Any:
 
 
 @pytest.mark.parametrize("users", [{}, {"user_id": {"eq": "sailor"}}], ids=["everybody", "one user"])
-async def test_a_rare_word_outweighs_a_common_one(rewritten: Rig, users: dict[str, Any]) -> None:
+async def test_rare_word_outranks_a_common_one_after_rewrites(rewritten: Rig, users: dict[str, Any]) -> None:
     engine: Any = await rewritten.rt.client.execute_command(
         "FT.SEARCH", memory_index_name(rewritten.keys), "@k:(ferri|elba)", "NOCONTENT", "WITHSCORES", "SCORER", "BM25STD", "LIMIT", 0, 1
     )

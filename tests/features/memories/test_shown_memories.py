@@ -1,4 +1,4 @@
-"""Cards say what the records say that they are made without."""
+"""`ShownMemory` objects equal the records that they are built without."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def result_of(made: MemoryRecord) -> MemoryRecordResult:
     return MemoryRecordResult.model_validate({**dict(made), "dist": 0.25, "score": 0.75, "score_type": "hybrid"})
 
 
-async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
+async def test_shown_memory_equals_its_record(rig: Rig) -> None:
     names = await written(rig)
     # Read once more by somebody, who is counted.
     await rig.rt[UsageStore].count_readings({names[0]: 0, names[3]: 7})
@@ -59,7 +59,7 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     assert counted[3] == 8
 
 
-async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
+async def test_shown_memory_includes_the_current_usage_counts(rig: Rig) -> None:
     names, reader = await written(rig), ShownMemoryReader(rig.rt.client, rig.rt.keys)
     first = (await reader(SCOPE, names))[6]
     await rig.rt[UsageStore].count_readings({names[6]: 0})
@@ -73,7 +73,7 @@ async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("change", [{"from_another_version": 1}, {"created_at": None}, {"topics": None, "evidence": None}])
-async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict[str, object]) -> None:
+async def test_memory_written_by_another_version_is_readable(rig: Rig, change: dict[str, object]) -> None:
     (name, *_) = await written(rig)
     key = rig.rt.keys.memory(name)
     body = {**json.loads(await rig.rt.client.hget(key, "j") or "{}"), **change}
@@ -90,7 +90,7 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     assert {**shown, "created_at": ""} == {**wanted, "created_at": ""}
 
 
-async def test_nobody_gets_anothers_card(rig: Rig) -> None:
+async def test_shown_memories_of_other_owners_are_not_returned(rig: Rig) -> None:
     names = await written(rig)
     reader = ShownMemoryReader(rig.rt.client, rig.rt.keys)
     assert await reader(Scope("another"), names) == [None] * len(names)

@@ -1,4 +1,4 @@
-"""Ids that can be computed and are taken beforehand: what a worker takes out of a session is stored all the same."""
+"""Predictable ids may be taken in advance by another owner. A worker stores the session's memories anyway."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def stored_of(rig: Rig) -> dict[str | None, list[MemoryRecord]]:
     return found
 
 
-async def test_a_fact_is_stored_though_its_id_is_taken(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_fact_is_stored_under_another_id_if_its_own_is_taken(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", "Ada lives in Oslo", **ADA)
         await rig.work()
@@ -46,7 +46,9 @@ async def test_a_fact_is_stored_though_its_id_is_taken(make_rig: MakeRig, chat: 
         assert (hers.text, hers.extracted_from) == (fact.text, fact.extracted_from)
 
 
-async def test_a_summary_is_stored_though_its_id_is_taken(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_thread_summary_is_stored_under_another_id_if_its_own_is_taken(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     """And is made of nothing that the other one says."""
     async with make_rig(chat, **OFF) as rig:
         await take(rig, thread_memory_id(SessionRef("s", "work", "ada")))

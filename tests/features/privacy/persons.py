@@ -1,4 +1,4 @@
-"""Persons with data of every kind, for what leaves whole, comes back and goes for good: how they are filled, seen and compared."""
+"""Users with data of every kind for export, import and erasure: how to fill, read and compare them."""
 
 from __future__ import annotations
 

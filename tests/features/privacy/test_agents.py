@@ -1,4 +1,4 @@
-"""An agent is an owner: all that is its own is erased, exported and brought in by its name, and nothing else."""
+"""An agent is an owner: its data can be erased, exported and imported by its name, and nothing else is affected."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_an_erased_agent_leaves_no_trace(face: Face) -> None:
     assert (await face.ok("GET", f"/v1/operations/{again.headers['x-operation-id']}"))["stages"] == {}
 
 
-async def test_an_agent_is_erased_in_one_namespace(face: Face) -> None:
+async def test_agent_can_be_erased_in_one_namespace_only(face: Face) -> None:
     await fill(face, COACH, SECRET)
     await face.ok("DELETE", f"/v1/agents/{COACH}", params={"namespace": "home"})
     await face.settle()
@@ -180,7 +180,7 @@ async def shown(face: Face, agent: str) -> list[Any]:
     ]
 
 
-async def test_an_agent_comes_back_from_its_export(face: Face) -> None:
+async def test_erased_agent_can_be_restored_from_its_export(face: Face) -> None:
     await fill(face, COACH, SECRET)
     await fill(face, COOK, PLAIN)
     before = await shown(face, COACH)
@@ -200,7 +200,7 @@ async def test_an_agent_comes_back_from_its_export(face: Face) -> None:
     assert (again["imported"], again["problems"]) == ({}, [])
 
 
-async def test_an_export_of_an_agent_becomes_another_ones(face: Face) -> None:
+async def test_agent_export_can_be_imported_as_another_agent(face: Face) -> None:
     await fill(face, COACH, SECRET)
     before = await shown(face, COACH)
     lines = await face.export(COACH)
@@ -216,7 +216,7 @@ async def test_an_export_of_an_agent_becomes_another_ones(face: Face) -> None:
     assert await shown(face, COACH) == before
 
 
-async def test_lines_that_no_agent_has_are_refused(face: Face) -> None:
+async def test_agent_import_refuses_kinds_that_agents_do_not_have(face: Face) -> None:
     header, *_ = await face.export(COACH)
     rules = {"kind": "rules", "namespace": None, "rules": {"timezone": "Europe/Lisbon"}}
     item = {"kind": "item", "namespace": None, "path": ["a"], "key": "b", "value": 1, "index": None, "ttl_minutes": None}

@@ -1,4 +1,4 @@
-"""The right to be forgotten: nothing in the whole of Redis says that the user was ever there (row S8)."""
+"""The right to be forgotten: after an erasure no key or value in Redis shows that the user existed (row S8)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _said(n: int, user: str, who: str, role: str = "user") -> dict[str, Any]:
     return {"user_id": user, "messages": [{"role": role, "content": f"I am a {who} number {n} and play at night.", "created_at": TIME}]}
 
 
-async def test_an_erasure_during_writes_leaves_nothing(redis_url: str, model: Lookalike) -> None:
+async def test_erasure_during_writes_leaves_no_trace(redis_url: str, model: Lookalike) -> None:
     """Done when 4 of the issue: also with memories in quarantine, purges, and exports and imports under way."""
     prefix = "auth-erase"
     settings = load_settings(

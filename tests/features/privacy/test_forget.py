@@ -1,4 +1,4 @@
-"""Forgetting what somebody names: all of it goes at once, what else was said stays, and an undo brings it back as it was."""
+"""Forgetting a named thing deletes all of it at once and keeps everything else. An undo restores it unchanged."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def peanuts(rig: Rig) -> None:
     await add(rig, allergy, record("User works at Acme", "g", user_id="ana", evidence=evidence))
 
 
-async def test_a_statement_goes_with_its_message_and_its_fact(rig: Rig) -> None:
+async def test_forget_deletes_the_statement_its_message_and_its_fact(rig: Rig) -> None:
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     await rig.work()
     await add(rig, fact("User has a peanut allergy", "f", "s1"), fact("User works at Acme", "g", "s2"))
@@ -112,7 +112,7 @@ async def test_a_statement_goes_with_its_message_and_its_fact(rig: Rig) -> None:
     assert await rig.contents("s", **WHO) == ["I work at Acme."]
 
 
-async def test_nothing_of_it_stays_in_redis_when_it_is_for_good(make_rig: MakeRig) -> None:
+async def test_forget_without_undo_window_leaves_nothing_in_redis(make_rig: MakeRig) -> None:
     async with make_rig(FORGET_UNDO_SECONDS=0) as rig:
         await peanuts(rig)
         assert b"llerg" in await everything(rig)
@@ -122,7 +122,7 @@ async def test_nothing_of_it_stays_in_redis_when_it_is_for_good(make_rig: MakeRi
         assert b"llerg" not in await everything(rig)
 
 
-async def test_a_message_goes_whole_and_its_other_facts_stay(rig: Rig) -> None:
+async def test_forget_deletes_the_whole_message_but_keeps_its_other_facts(rig: Rig) -> None:
     await peanuts(rig)
     answer = await forget(rig, "I am allergic to peanuts")
     assert answer.forgotten == {"facts": 1, "messages": 1, "session_messages": 1}
@@ -135,7 +135,7 @@ async def test_a_message_goes_whole_and_its_other_facts_stay(rig: Rig) -> None:
     assert await rig.contents("s", **WHO) == ["We talked about the weather in Rome."]
 
 
-async def test_an_undo_brings_back_what_search_showed(rig: Rig) -> None:
+async def test_undo_restores_memories_search_results_and_messages(rig: Rig) -> None:
     await peanuts(rig)
     before, found = await shown(rig), await shown(rig, "peanut allergy")
     session = await rig.contents("s", **WHO)
@@ -154,7 +154,7 @@ async def test_an_undo_brings_back_what_search_showed(rig: Rig) -> None:
     assert await rig.contents("s", **WHO) == session
 
 
-async def test_the_kept_copy_goes_with_the_user(rig: Rig) -> None:
+async def test_undo_copy_is_erased_with_its_user(rig: Rig) -> None:
     await peanuts(rig)
     await forget(rig, "I am allergic to peanuts")
     assert b"llerg" in await everything(rig)
@@ -164,7 +164,7 @@ async def test_the_kept_copy_goes_with_the_user(rig: Rig) -> None:
     assert b"llerg" not in await everything(rig)
 
 
-async def test_the_kept_copy_is_in_no_export(rig: Rig) -> None:
+async def test_undo_copy_is_not_exported(rig: Rig) -> None:
     await peanuts(rig)
     await forget(rig, "I am allergic to peanuts")
     _, body = await rig.rt[ExportService].begin(SCOPE, None, "ana")
@@ -173,7 +173,7 @@ async def test_the_kept_copy_is_in_no_export(rig: Rig) -> None:
     assert "llerg" not in str(lines)
 
 
-async def test_a_dry_run_shows_and_changes_nothing(rig: Rig) -> None:
+async def test_forget_dry_run_lists_matches_and_changes_nothing(rig: Rig) -> None:
     await peanuts(rig)
     before = await everything(rig)
     answer = await forget(rig, "I am allergic to peanuts", dry_run=True)
@@ -184,7 +184,7 @@ async def test_a_dry_run_shows_and_changes_nothing(rig: Rig) -> None:
     assert await everything(rig) == before
 
 
-async def test_what_several_things_could_mean_is_asked_back(rig: Rig) -> None:
+async def test_ambiguous_forget_request_returns_candidates_and_deletes_nothing(rig: Rig) -> None:
     await add(rig, fact("User's email address is a@b.example", "mail"), fact("Anna's address is 5 Elm Road", "anna"))
     before = await texts(rig)
     answer = await forget(rig, "my address")
@@ -203,7 +203,7 @@ async def test_what_several_things_could_mean_is_asked_back(rig: Rig) -> None:
     assert await texts(rig) == ["Anna's address is 5 Elm Road"]
 
 
-async def test_what_is_said_of_somebody_else_stays_also_beside_something_of_the_users(rig: Rig) -> None:
+async def test_forget_keeps_a_message_about_another_person(rig: Rig) -> None:
     said = ["Anna's address is 5 Elm Road. I like tea."]
     await say(rig, *said)
     await rig.work()
@@ -214,7 +214,7 @@ async def test_what_is_said_of_somebody_else_stays_also_beside_something_of_the_
     assert await rig.contents("s", **WHO) == said
 
 
-async def test_a_name_means_the_messages_that_name_somebody(rig: Rig) -> None:
+async def test_forget_by_name_deletes_messages_that_mention_the_person(rig: Rig) -> None:
     await say(rig, "My ex Lorenzo keeps texting me.", "I started pottery.")
     await rig.work()
     await forget(rig, "Lorenzo")
@@ -225,7 +225,7 @@ async def test_a_name_means_the_messages_that_name_somebody(rig: Rig) -> None:
 @pytest.mark.parametrize(
     "text", ["what I said about Anna", "forget what I said about Anna", "please forget everything about anna", "vergiss alles über Anna"]
 )
-async def test_all_that_was_said_about_somebody(rig: Rig, text: str) -> None:
+async def test_forget_all_about_a_person_deletes_every_mention(rig: Rig, text: str) -> None:
     await say(rig, "Anna is my sister.", "I met Anna in Rome.", "I live in Berlin.")
     await rig.work()
     assert (await forget(rig, "Anna")).ambiguous
@@ -235,7 +235,7 @@ async def test_all_that_was_said_about_somebody(rig: Rig, text: str) -> None:
     assert await texts(rig) == ["I live in Berlin."]
 
 
-async def test_a_negation_is_not_what_it_negates(rig: Rig) -> None:
+async def test_forget_does_not_match_negated_statements(rig: Rig) -> None:
     await say(rig, "I am vegetarian.", "I'm not vegetarian anymore.", "No, I am vegetarian at home.")
     await rig.work()
     await forget(rig, "that I am vegetarian")
@@ -243,7 +243,7 @@ async def test_a_negation_is_not_what_it_negates(rig: Rig) -> None:
     assert await texts(rig) == ["I'm not vegetarian anymore."]
 
 
-async def test_repetitions_by_the_assistant_are_forgotten_with_the_statement(rig: Rig) -> None:
+async def test_forget_deletes_the_assistants_repetitions_too(rig: Rig) -> None:
     await say(rig, "My locker code is 7721.", "I work at Acme.")
     await say(rig, "Noted: 7721.", "Acme is a fine place.", role="assistant")
     await say(rig, "Please forget my locker code")
@@ -253,7 +253,7 @@ async def test_repetitions_by_the_assistant_are_forgotten_with_the_statement(rig
     assert not any("7721" in text for text in await texts(rig))
 
 
-async def test_former_versions_are_meant_as_well(rig: Rig) -> None:
+async def test_forget_matches_former_versions(rig: Rig) -> None:
     await add(rig, fact("User lives in Berlin", "a", slot="home.city"))
     (old,) = await rig.rt[MemoryStore].find(SCOPE, ["a"])
     assert old is not None
@@ -269,7 +269,7 @@ async def test_former_versions_are_meant_as_well(rig: Rig) -> None:
     assert [version.record.text for version in history.versions] == ["User likes coffee"]
 
 
-async def test_late_extraction_is_fenced(rig: Rig) -> None:
+async def test_forget_fences_off_late_extraction(rig: Rig) -> None:
     """A worker that has read what is forgotten writes nothing of it."""
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     sid = rig.sid(SessionRef("s", None, "ana"))
@@ -283,7 +283,7 @@ async def test_late_extraction_is_fenced(rig: Rig) -> None:
     assert await texts(rig) == ["I work at Acme."]
 
 
-async def test_an_undo_before_promotion_is_promoted(rig: Rig) -> None:
+async def test_message_restored_before_promotion_is_promoted(rig: Rig) -> None:
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     answer = await forget(rig, "I am allergic to peanuts")
     await rig.work()
@@ -294,7 +294,7 @@ async def test_an_undo_before_promotion_is_promoted(rig: Rig) -> None:
     assert await texts(rig) == ["I am allergic to peanuts.", "I work at Acme."]
 
 
-async def test_what_was_said_anew_stays_when_the_old_comes_back(rig: Rig) -> None:
+async def test_undo_keeps_a_newer_value_of_the_slot(rig: Rig) -> None:
     await add(rig, fact("User lives in Berlin", "a", slot="home.city"))
     answer = await forget(rig, "that I live in Berlin")
     await add(rig, fact("User lives in Paris", "b", slot="home.city"))
@@ -304,7 +304,7 @@ async def test_what_was_said_anew_stays_when_the_old_comes_back(rig: Rig) -> Non
     assert await texts(rig) == ["User lives in Paris"]
 
 
-async def test_that_means_what_was_said_last(rig: Rig) -> None:
+async def test_forget_that_refers_to_the_last_statement_of_the_session(rig: Rig) -> None:
     await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Forget that")
     await rig.work()
     answer = await forget(rig, "that", session_id="s")
@@ -314,7 +314,7 @@ async def test_that_means_what_was_said_last(rig: Rig) -> None:
         await forget(rig, "that")
 
 
-async def test_nobody_else_sees_or_undoes_a_receipt(rig: Rig) -> None:
+async def test_forget_receipts_are_limited_to_their_owner(rig: Rig) -> None:
     await peanuts(rig)
     await add(rig, record("User is allergic to peanuts", "bob", user_id="bob"))
     answer = await forget(rig, "I am allergic to peanuts", namespace=None)
@@ -330,7 +330,7 @@ async def test_nobody_else_sees_or_undoes_a_receipt(rig: Rig) -> None:
     assert await texts(rig, "bob") == []
 
 
-async def test_a_request_in_a_conversation_is_proposed_and_approved(rig: Rig) -> None:
+async def test_forget_request_in_a_conversation_is_proposed_and_can_be_approved(rig: Rig) -> None:
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     await rig.work()
     await say(rig, "Please forget that I am allergic to peanuts")
@@ -345,7 +345,7 @@ async def test_a_request_in_a_conversation_is_proposed_and_approved(rig: Rig) ->
         await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
 
 
-async def test_a_rule_carries_requests_out(make_rig: MakeRig) -> None:
+async def test_auto_policy_executes_forget_requests_of_a_conversation(make_rig: MakeRig) -> None:
     async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
         await say(rig, "I am allergic to peanuts.", "I work at Acme.", "Please forget that I am allergic to peanuts", "I like tea.")
         await rig.work()
@@ -357,7 +357,7 @@ async def test_a_rule_carries_requests_out(make_rig: MakeRig) -> None:
         assert await texts(rig) == ["I work at Acme."]
 
 
-async def test_only_the_user_of_a_session_asks(make_rig: MakeRig) -> None:
+async def test_only_the_users_own_unquoted_request_forgets(make_rig: MakeRig) -> None:
     async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
         await say(rig, "I am allergic to peanuts.")
         await say(rig, "Please forget that I am allergic to peanuts", role="assistant")
@@ -371,7 +371,7 @@ async def test_only_the_user_of_a_session_asks(make_rig: MakeRig) -> None:
         assert await texts(rig) == ["I am allergic to peanuts."]
 
 
-async def test_a_summary_keeps_what_is_not_forgotten(rig: Rig) -> None:
+async def test_forget_removes_only_the_named_statement_from_a_summary(rig: Rig) -> None:
     said = ["I am allergic to peanuts.", "We move to Lisbon with 64 boxes.", "My dentist is Mrs Okonkwo."]
     long = "Explain step by step how a water wheel turns a millstone and what the miller does with the flour after that " * 3
     for text in (*said, long, long):
@@ -399,7 +399,7 @@ async def test_a_summary_keeps_what_is_not_forgotten(rig: Rig) -> None:
     assert "Okonkwo" in await summary()
 
 
-async def test_an_undo_brings_the_summary_back(rig: Rig) -> None:
+async def test_undo_restores_the_summary(rig: Rig) -> None:
     for text in ("I am allergic to peanuts.", "We move to Lisbon with 64 boxes.", "Tell me of mills and their wheels and stones. " * 20):
         messages = [MemoryMessage(role="user", content=text)] * (2 if "mills" in text else 1)
         await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest(messages=messages, user_id="ana", context_window_max=200))
@@ -413,7 +413,7 @@ async def test_an_undo_brings_the_summary_back(rig: Rig) -> None:
     assert (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session.context == before
 
 
-async def test_a_forgotten_id_stays_its_owners_until_the_undo_is_over(rig: Rig) -> None:
+async def test_forgotten_id_stays_reserved_until_its_undo_expires_or_is_erased(rig: Rig) -> None:
     """Taken by somebody else, it would take the undo with it."""
     await rig.rt[MemoryService].store(SCOPE, [record("User is allergic to peanuts", "mine", user_id="ana")])
     answer = await forget(rig, None, ids=["mine"])
@@ -430,7 +430,7 @@ async def test_a_forgotten_id_stays_its_owners_until_the_undo_is_over(rig: Rig) 
 
 
 @pytest.mark.parametrize("erased", [Erasure(SCOPE.tenant, None, "ana", "s"), Erasure(SCOPE.tenant, None, None, None, "coach")])
-async def test_an_undo_brings_back_nothing_of_an_erased_session_or_agent(rig: Rig, erased: Erasure) -> None:
+async def test_undo_restores_nothing_of_an_erased_session_or_agent(rig: Rig, erased: Erasure) -> None:
     await rig.rt[MemoryService].store(SCOPE, [record("Ana rows at dawn", "gone", user_id="ana", session_id="s", agent_id="coach")])
     await rig.rt[MemoryService].store(SCOPE, [record("Ana likes tea", "kept", user_id="ana")])
     gone, kept = await forget(rig, None, ids=["gone"]), await forget(rig, None, ids=["kept"])

@@ -1,4 +1,4 @@
-"""Forgetting while others write, and servers that die in the middle of it."""
+"""Forgetting during concurrent writes, and if the server dies in the middle of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Died(BaseException):
     """The worker's process ends: nothing catches it, and the event loop of the tests goes on."""
 
 
-async def test_what_is_changed_meanwhile_is_looked_at_anew(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await peanuts(rig)
     take, tries = ForgetStore.take, list[int]()
 
@@ -36,7 +36,7 @@ async def test_what_is_changed_meanwhile_is_looked_at_anew(rig: Rig, monkeypatch
 
 
 @pytest.mark.parametrize("dies_at", [1, 2])
-async def test_a_server_that_dies_leaves_all_or_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
+async def test_forget_is_atomic_if_the_server_dies(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
     """Before the one step nothing has gone, after it everything has; asked again, it ends where one call would."""
     await peanuts(rig)
     before = await texts(rig)

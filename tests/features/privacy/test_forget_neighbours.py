@@ -1,4 +1,7 @@
-"""What is forgotten stands in its neighbours' terms and vectors and in summaries: all of these are made again without it."""
+"""Forgotten text also occurs in the terms and vectors of its neighbors and in summaries.
+
+All of these are rebuilt without it.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ async def index_terms(rig: Rig, name: str) -> str:
 
 @pytest.mark.parametrize("said", [SECRET, TWO])
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_neighbours_hold_no_word_of_it_and_are_indexed_again(rig: Rig, said: str, elsewhere: bool) -> None:
+async def test_neighbors_lose_the_forgotten_words_and_are_reindexed(rig: Rig, said: str, elsewhere: bool) -> None:
     """Also where the same was said in another session: its neighbours there are as much around it."""
     (word,) = terms("peanuts")
     await say(rig, "a", BEFORE, said, AFTER)
@@ -65,7 +68,7 @@ async def test_neighbours_hold_no_word_of_it_and_are_indexed_again(rig: Rig, sai
     assert set(neighbours) <= set(await rig.marks(DueKind.MEMORY))
 
 
-async def test_a_statement_that_a_neighbour_has_become_is_a_neighbour(rig: Rig) -> None:
+async def test_statement_that_absorbed_a_neighbor_loses_the_forgotten_words(rig: Rig) -> None:
     (word,) = terms("peanuts")
     await rig.remember(record(AFTER, "statement", user_id="ana"))
     await say(rig, "a", BEFORE, SECRET, AFTER)
@@ -82,7 +85,7 @@ async def vectors(rig: Rig, names: list[str]) -> list[bytes]:
     return [max((await client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
 
 
-async def test_neighbours_get_the_vectors_of_a_session_where_it_was_never_said(make_rig: MakeRig) -> None:
+async def test_neighbor_vectors_match_those_of_a_session_without_the_text(make_rig: MakeRig) -> None:
     async with make_rig() as rig, make_rig() as other:
         await say(rig, "a", BEFORE, SECRET, AFTER)
         await say(other, "a", BEFORE, AFTER)
@@ -93,7 +96,7 @@ async def test_neighbours_get_the_vectors_of_a_session_where_it_was_never_said(m
         assert await vectors(rig, ours) == await vectors(other, theirs)
 
 
-async def test_what_is_found_by_an_old_vector_shows_no_word_of_it(rig: Rig) -> None:
+async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) -> None:
     """Until a worker has been there: a neighbour may still be near what was forgotten, and is shown with its own words alone."""
     await say(rig, "a", BEFORE, SECRET, AFTER)
     await forget(rig)
@@ -106,7 +109,7 @@ async def test_what_is_found_by_an_old_vector_shows_no_word_of_it(rig: Rig) -> N
     assert "peanut" not in str([memory.model_dump() for memory in found.memories]).casefold()
 
 
-async def test_the_next_summary_of_a_model_is_made_without_it(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_next_model_summary_does_not_contain_the_forgotten_text(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     """What a model wrote is dropped whole; the next summary is made of what leaves from then on, and the model hears of it no more."""
     async with make_rig(chat) as rig:
 

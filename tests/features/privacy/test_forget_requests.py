@@ -1,4 +1,7 @@
-"""Requests to forget in conversations: never remembered themselves, made by the user alone, and lost by no worker's death."""
+"""Forget requests in conversations are never remembered themselves.
+
+Only the user can make them, and a worker crash loses none.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ async def _proposals(rig: Rig) -> list[Any]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("policy", ["propose", "auto", "off"])
-async def test_a_request_is_never_remembered(make_rig: MakeRig, language: str, policy: str) -> None:
+async def test_forget_request_itself_is_never_remembered(make_rig: MakeRig, language: str, policy: str) -> None:
     said, request, other = LANGUAGES[language]
     async with make_rig(FORGET_IN_CONVERSATION=policy) as rig:
         await say(rig, said, other, request)
@@ -62,7 +65,7 @@ async def test_a_request_is_never_remembered(make_rig: MakeRig, language: str, p
 
 
 @pytest.mark.parametrize("policy", ["propose", "auto"])
-async def test_what_is_quoted_or_comes_from_elsewhere_deletes_nothing(make_rig: MakeRig, policy: str) -> None:
+async def test_quoted_or_non_user_forget_request_deletes_nothing(make_rig: MakeRig, policy: str) -> None:
     async with make_rig(FORGET_IN_CONVERSATION=policy) as rig:
         await say(rig, "I am allergic to peanuts.", "我对花生过敏。", *NO_REQUESTS)
         for role in ("assistant", "system", "developer", "tool", "function"):
@@ -75,7 +78,7 @@ async def test_what_is_quoted_or_comes_from_elsewhere_deletes_nothing(make_rig: 
 
 
 @pytest.mark.parametrize("dies_in", ["proposing", "promoting"])
-async def test_a_worker_that_dies_loses_no_proposal(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
+async def test_worker_crash_loses_no_forget_proposal(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
     await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts", "I like tea.")
     owner, name = (ForgetService, "propose_said") if dies_in == "proposing" else (MemoryStore, "write")
     whole, calls = getattr(owner, name), list[int]()
@@ -99,7 +102,7 @@ async def test_a_worker_that_dies_loses_no_proposal(rig: Rig, monkeypatch: pytes
     assert await texts(rig) == ["I like tea.", "I work at Acme."]
 
 
-async def test_a_rejected_proposal_is_not_made_again(rig: Rig) -> None:
+async def test_rejected_forget_proposal_is_not_made_again(rig: Rig) -> None:
     await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
     await rig.work()
     (change,) = await _proposals(rig)
@@ -110,7 +113,7 @@ async def test_a_rejected_proposal_is_not_made_again(rig: Rig) -> None:
     assert await texts(rig) == ["I am allergic to peanuts.", "I like tea."]
 
 
-async def test_forgetting_among_long_texts_of_many_words_keeps_nobody_waiting(rig: Rig) -> None:
+async def test_forgetting_among_long_texts_does_not_block_the_event_loop(rig: Rig) -> None:
     # Word by word, each of the 390 with each of the 20,000 that are looked at, it takes a minute.
     words = [f"{first}{second}{third}ation" for first in "abcdefghij" for second in "abcdefghij" for third in "abcdefghijklmnopqrstuvwxyz"]
     await rig.remember(*(record(" ".join(["gin", *words[start : start + 2_400]]), f"m-{start}", user_id="ana") for start in range(8)))
@@ -124,7 +127,7 @@ async def test_forgetting_among_long_texts_of_many_words_keeps_nobody_waiting(ri
     assert beat.longest < bound
 
 
-async def test_an_approved_request_comes_back_by_its_receipt(rig: Rig) -> None:
+async def test_approved_forget_request_can_be_undone_with_its_receipt(rig: Rig) -> None:
     await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
     await rig.work()
     (change,) = await _proposals(rig)
@@ -141,7 +144,7 @@ async def test_an_approved_request_comes_back_by_its_receipt(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"text": "I am allergic to penicillin."}, {"user_id": "bob"}, {"namespace": "work"}])
-async def test_a_request_does_not_take_what_its_memory_has_become_since(rig: Rig, changes: dict[str, Any]) -> None:
+async def test_forget_proposal_is_stale_if_its_memory_changed(rig: Rig, changes: dict[str, Any]) -> None:
     await say(rig, "I like tea.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
     await rig.work()
     (change,) = await _proposals(rig)

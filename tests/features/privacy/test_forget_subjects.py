@@ -1,4 +1,7 @@
-"""What a request to forget means for certain: all its words, about the same person, no more negated; else it is a guess."""
+"""When a forget request matches for certain: all its words, the same person, the same negation.
+
+Otherwise it is a guess.
+"""
 
 from __future__ import annotations
 
@@ -43,33 +46,33 @@ GUESSED = [
 
 
 @pytest.mark.parametrize(("named", "said"), STATED)
-def test_a_sentence_with_all_words_of_the_same_person_states_it(named: str, said: str) -> None:
+def test_sentence_with_all_words_about_the_same_person_matches(named: str, said: str) -> None:
     assert states(requested(named), said, owner="ada")
 
 
 @pytest.mark.parametrize(("named", "said"), GUESSED)
-def test_a_negation_another_person_or_fewer_words_state_nothing(named: str, said: str) -> None:
+def test_negation_other_person_or_missing_words_do_not_match(named: str, said: str) -> None:
     assert not states(requested(named), said, owner="ada")
 
 
-def test_a_word_that_asks_elsewhere_is_a_name_in_english() -> None:
+def test_italian_question_word_is_a_name_in_an_english_request() -> None:
     assert requested("Dove soap").terms == ("dove", "soap")
 
 
-def test_different_statements_about_a_name_are_different_things() -> None:
+def test_different_statements_about_a_name_are_ambiguous() -> None:
     assert name_different_things(requested("Anna"), ["Anna is my sister.", "I met Anna in Rome."])
     assert not name_different_things(requested("Anna"), ["Anna is my sister.", "Anna is the sister I mentioned."])
 
 
-def test_a_slot_names_a_thing_of_the_same_words_alone() -> None:
+def test_slot_matches_only_with_all_of_its_words() -> None:
     assert states(requested("my home city"), "User lives in Graz", slot="home.city")
     assert not states(requested("my city"), "User lives in Graz", slot="home.city")
 
 
-def test_the_assistant_repeats_the_statement_whose_words_it_has() -> None:
+def test_assistant_repetition_is_matched_by_its_words() -> None:
     said = [("user", "My PIN is 4417.", True), ("user", "I drive a blue Saab.", False), ("assistant", "Got it: 4417.", False)]
     assert repetitions([*said, ("assistant", "A blue Saab is a good car.", False), ("assistant", "Anything else?", False)]) == [2]
 
 
-def test_values_are_the_words_that_are_said_nowhere_else() -> None:
+def test_distinctive_values_are_words_found_in_no_other_text() -> None:
     assert values_of(["My PIN is 4417."], ["My PIN is secret."]) == ["4417"]

@@ -1,4 +1,7 @@
-"""A record that cannot be read, and a message that holds no words, stop no erasure and no purge; the operation names the record."""
+"""An unreadable record or a message without text does not stop an erasure or a purge.
+
+The operation names the record.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ async def outcome(face: Face, operation_id: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ["/v1/users/ann", "/v1/agents/coach", "/v1/working-memory/ann-s?user_id=ann&memories=true"])
 @pytest.mark.parametrize("former", [False, True])
-async def test_an_erasure_takes_the_rest_and_the_unreadable_record(make_rig: MakeRig, path: str, former: bool) -> None:
+async def test_erasure_completes_despite_an_unreadable_record(make_rig: MakeRig, path: str, former: bool) -> None:
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)
         key = await poison(face, former=former)
@@ -75,7 +78,7 @@ async def test_an_erasure_takes_the_rest_and_the_unreadable_record(make_rig: Mak
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_a_purge_does_the_rest_and_names_what_it_could_not_read(make_rig: MakeRig, dry_run: bool) -> None:
+async def test_purge_completes_and_reports_unreadable_records(make_rig: MakeRig, dry_run: bool) -> None:
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)
         key = await poison(face, former=False)
@@ -91,7 +94,7 @@ async def test_a_purge_does_the_rest_and_names_what_it_could_not_read(make_rig: 
         assert ("The page says eleven." in said) == dry_run
 
 
-async def test_a_purge_goes_by_calls_of_tools(make_rig: MakeRig) -> None:
+async def test_purge_includes_tool_call_messages_without_text(make_rig: MakeRig) -> None:
     """A source names messages without words, too."""
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)

@@ -1,4 +1,7 @@
-"""Purging a source: its memories and what was made of them go, what stands on other ground stays and loses the rest (row S5)."""
+"""Purging a source deletes its memories and everything derived from them.
+
+Memories with other support stay and lose the rest (row S5).
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,7 @@ async def fill(rig: Rig) -> None:
 GONE = {"inferred", "inferred-again", "of-tool", "poisoned-drink", "poisoned-repeat", "poisoned-host"}
 
 
-async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig) -> None:
+async def test_purging_a_tool_deletes_everything_derived_from_it(rig: Rig) -> None:
     await fill(rig)
     source = PurgeRequest(source_class=["tool"])
     before = {one.id: one for one in await rig.stored()}
@@ -178,7 +181,7 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     assert (receipt.state.value, receipt.stages["matched"], receipt.user_id) == ("done", done.counts["matched"], "ana")
 
 
-async def test_a_worker_that_dies_on_the_way_leaves_nothing_behind(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_purge_resumed_after_a_crash_leaves_nothing_behind(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made of a memory goes before it, so that the next worker still knows why it must go."""
     await fill(rig)
     order = await rig.rt[PurgeService].order(SCOPE, PurgeRequest(source_class=["tool"]), None, "ana", dry_run=False)
@@ -201,7 +204,7 @@ async def test_a_worker_that_dies_on_the_way_leaves_nothing_behind(rig: Rig, mon
     assert await there(rig, *GONE) == []
 
 
-async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
+async def test_purge_deletes_only_memories_in_scope_that_meet_every_condition(rig: Rig) -> None:
     far = Evidence(source="user", session_id="far")
     await rig.append("far", "I am in Oslo", user_id="ana")
     await rig.append("near", "I am in Bern", user_id="ana")
@@ -229,7 +232,7 @@ async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
     assert await there(rig, "of-bo") == ["of-bo"], "all conditions must hold"
 
 
-async def test_what_was_imported_goes_by_the_name_of_its_import(rig: Rig) -> None:
+async def test_imported_memories_can_be_purged_by_import_source(rig: Rig) -> None:
     await rig.rt[MemoryService].store(SCOPE, [fact("Ana likes fog", "a"), fact("Ana likes rain", "b")])
     await rig.work()
     lines = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ana"))[1]])
@@ -250,7 +253,7 @@ async def _summarized(rig: Rig, session: str, count: int, summary: str) -> None:
     assert await rig.rt[SessionStore].apply_summary(sid, state.fence, count, summary, rig.rt.counter.count(summary))
 
 
-async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_on(rig: Rig) -> None:
+async def test_purge_removes_messages_and_summaries_from_live_sessions(rig: Rig) -> None:
     for session, user in (("live", "ana"), ("told", "ana"), ("clean", "ana"), ("bobs", "bob")):
         await rig.append(session, f"I like {session}", user_id=user)
         if session != "clean":
@@ -296,7 +299,7 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
     assert (await seen())["clean"] == ([], None)
 
 
-async def test_what_is_written_while_a_session_is_looked_at_is_not_lost(rig: Rig) -> None:
+async def test_purge_loses_no_message_appended_meanwhile(rig: Rig) -> None:
     await rig.append("s", "one", f"{POISON} says two", user_id="ana", role="tool")
     ref = SessionRef("s", None, "ana")
     state = await rig.rt[SessionStore].get(SCOPE, ref)
@@ -318,7 +321,7 @@ async def http(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> AsyncGener
             yield client, rig
 
 
-async def test_over_rest_it_is_an_operation(http: tuple[httpx.AsyncClient, Rig]) -> None:
+async def test_purge_over_http_is_an_operation_and_a_dry_run_by_default(http: tuple[httpx.AsyncClient, Rig]) -> None:
     client, rig = http
     await rig.rt[MemoryService].store(SCOPE, [fact("The page said ten", "p", source_class="tool", evidence=None)])
     path = "/v1/long-term-memory/purge"

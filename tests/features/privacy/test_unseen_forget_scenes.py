@@ -1,7 +1,9 @@
-"""Requests to forget in scenes by a writer who had not seen the code: without a model, how often the proposal is what was meant.
+"""Forget requests in scenes by a writer who had not seen the code.
 
-The rules were chosen by these scenes, so the figures are no longer those of unseen ones. What stays is counted by messages: what a message
-says beside that which goes leaves with it.
+Without a model, how often does the proposal match the intent?
+
+The rules were tuned on these scenes, so the figures no longer measure unseen ones. The score counts whole messages:
+a message is forgotten with everything else that it says.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ async def judge(rig: Rig, scene: Scene) -> str:
 
 
 @pytest.mark.parametrize(("recognized", "least"), [(False, 11), (True, 32)])
-async def test_proposals_name_what_was_meant(rig: Rig, recognized: bool, least: int) -> None:
+async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognized: bool, least: int) -> None:
     """Said in the conversation, and as if every request was `recognized` as one."""
     outcomes = await outcomes_of(rig, recognized=recognized)
     assert outcomes["right"] >= least, sorted(outcomes.items())

@@ -1,4 +1,4 @@
-"""Days are those of one time zone: the request's, else that of the user's rules, else UTC; and a plain day is all of it."""
+"""Days follow one time zone: that of the request, else of the user's rules, else UTC. A plain day covers all of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def home(http: httpx.AsyncClient) -> Home:
     return Home(http)
 
 
-async def test_all_parts_of_a_prompt_tell_the_days_of_one_zone(home: Home) -> None:
+async def test_all_parts_of_a_prompt_use_days_of_one_time_zone(home: Home) -> None:
     await home.live_in("America/Los_Angeles")
     await home.store(MET, MOVED)
     zones: list[tuple[dict[str, Any], str, str]] = [
@@ -92,7 +92,7 @@ async def test_all_parts_of_a_prompt_tell_the_days_of_one_zone(home: Home) -> No
         assert len(moved) == 3
 
 
-async def test_a_question_names_days_of_the_user_s_zone(home: Home) -> None:
+async def test_day_in_a_question_is_a_day_in_the_users_time_zone(home: Home) -> None:
     await home.live_in("America/Los_Angeles")
     await home.store(MET, MOVED)
     for question, known in (("What happened on 14 November 2023?", True), ("What happened on 15 November 2023?", False)):
@@ -103,7 +103,7 @@ async def test_a_question_names_days_of_the_user_s_zone(home: Home) -> None:
         assert sorted(in_time) == ([MET["text"], MOVED["text"]] if known else []), question
 
 
-async def test_a_zone_that_there_is_not_or_a_second_one_is_refused(home: Home) -> None:
+async def test_unknown_or_conflicting_time_zone_is_refused(home: Home) -> None:
     for body in (
         {"timezone": "Nowhere"},
         {"timezone": ""},
@@ -115,7 +115,7 @@ async def test_a_zone_that_there_is_not_or_a_second_one_is_refused(home: Home) -
     await home.call("POST", "/v1/long-term-memory/search", {"text": "x", "timezone": "Nowhere"}, status=422)
 
 
-async def test_a_plain_day_in_a_filter_is_a_day_of_the_user(home: Home) -> None:
+async def test_plain_day_in_a_filter_follows_the_users_time_zone(home: Home) -> None:
     """Natively, in conditions, by the metadata's days, and in Mem0's filters."""
     names = {"evening": "2026-03-10T02:00:00Z", "noon": "2026-03-10T20:00:00Z", "next": "2026-03-11T09:00:00Z"}
     records = [{"text": name, "created_at": at, "namespace": "mem0", "metadata": {"due": at}} for name, at in names.items()]
@@ -139,7 +139,7 @@ async def test_a_plain_day_in_a_filter_is_a_day_of_the_user(home: Home) -> None:
         assert await by_mem0({"filters": mem0}) == await by_mem0({"filters": beyond}) == await by_mem0(bounds) == wanted
 
 
-async def test_a_date_in_the_metadata_counts_however_it_is_written_and_an_unreadable_one_is_named(home: Home) -> None:
+async def test_metadata_date_is_read_in_common_formats_and_unreadable_ones_are_reported(home: Home) -> None:
     ways = ("2023-11-14", "20231114", "14 Nov 2023", "Tue, 14 Nov 2023 10:00:00 GMT", "2023-11-14T10:00:00Z", 1699956000, "1699956000000")
     for number, way in enumerate(ways):
         message = {"role": "user", "content": f"Yesterday I met Lena in Porto {number}", "metadata": {"date": way}}

@@ -1,4 +1,4 @@
-"""Why a search is as it is: each explanation is shown to be true."""
+"""Explanations of searches: each test checks that an explanation is true."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def why_not(client: httpx.AsyncClient, memory_id: str, **body: Any) -> dic
     return (await client.post(EXPLAIN, json={"memory_id": memory_id, "prompt": body})).json()
 
 
-async def test_hits_explain_their_place(client: httpx.AsyncClient) -> None:
+async def test_hits_explain_their_rank_score_and_similarity(client: httpx.AsyncClient) -> None:
     hits = await search(client, text="cats", explain=True)
     assert [hit["explanation"]["rank"] for hit in hits] == list(range(1, len(hits) + 1))
     first = hits[0]["explanation"]
@@ -102,7 +102,7 @@ async def test_a_larger_distance_shows_what_was_below_the_threshold(client: http
     assert "m3" not in [hit["id"] for hit in await search(client, **body, distance_threshold=distance - 0.001)]
 
 
-async def test_what_is_neither_near_nor_shares_a_word_is_below_the_threshold(client: httpx.AsyncClient) -> None:
+async def test_memory_neither_near_nor_sharing_a_word_is_below_the_prompt_threshold(client: httpx.AsyncClient) -> None:
     prompt: dict[str, Any] = {"query": "quantum chromodynamics", "long_term_search": {"user_id": {"eq": USER}}}
     answer = await why_not(client, "m3", **prompt)
     assert (answer["returned"], answer["reason"]) == (False, "below_threshold")
@@ -110,7 +110,7 @@ async def test_what_is_neither_near_nor_shares_a_word_is_below_the_threshold(cli
     assert (await why(client, "m3", text="quantum chromodynamics"))["reason"] == "returned", "a search shows the nearest"
 
 
-async def test_what_is_new_stands_where_its_explanation_says(client: httpx.AsyncClient) -> None:
+async def test_explanation_rank_includes_the_recency_boost(client: httpx.AsyncClient) -> None:
     """Weighed by age, ranks are other ones, and these are as true."""
     body = {"text": "Marta and her cats", "recency_boost": True, "recency_recency_weight": 3.0, "recency_half_life_created_days": 0.00001}
     answer = await why(client, "m2", **body, limit=1)
@@ -118,7 +118,7 @@ async def test_what_is_new_stands_where_its_explanation_says(client: httpx.Async
     assert 0 <= answer["explanation"]["recency"] <= 1
 
 
-async def test_a_repeat_names_the_memory_that_says_the_same(client: httpx.AsyncClient) -> None:
+async def test_collapsed_duplicate_names_the_memory_shown_instead(client: httpx.AsyncClient) -> None:
     body = {"text": "who repairs bicycles", "user_id": {"eq": REPEATED}}
     assert {hit["id"] for hit in await search(client, **body)} == {"r0", "r1", "r2", "r3"}
     found = (await client.post(SEARCH, json={**body, "distinct": True, "explain": True})).json()
@@ -136,7 +136,7 @@ async def test_a_repeat_names_the_memory_that_says_the_same(client: httpx.AsyncC
     assert [page["next_offset"] for page in pages] == [1, None]
 
 
-async def test_a_prompt_says_what_it_collapsed(client: httpx.AsyncClient) -> None:
+async def test_prompt_explanation_names_collapsed_duplicates(client: httpx.AsyncClient) -> None:
     body = {"query": "who repairs bicycles", "long_term_search": {"user_id": {"eq": REPEATED}}}
     shown = await told(client, **body)
     assert len(shown) == 2
@@ -147,7 +147,7 @@ async def test_a_prompt_says_what_it_collapsed(client: httpx.AsyncClient) -> Non
         assert name in await told(client, **everything)
 
 
-async def test_as_many_tokens_as_are_needed_bring_a_memory_into_the_prompt(client: httpx.AsyncClient) -> None:
+async def test_raising_max_tokens_by_the_reported_need_shows_the_memory(client: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {"query": "Marta and her cats", "long_term_search": {"user_id": {"eq": USER}}, "max_tokens": 100}
     over = {"m0", "m1", "m2", "m4"} - set(await told(client, **body))
     assert over
@@ -160,7 +160,7 @@ async def test_as_many_tokens_as_are_needed_bring_a_memory_into_the_prompt(clien
     assert {cut["memory_id"] for cut in whole["explanation"]["cut"] if cut["reason"] == "over_budget"} >= over
 
 
-async def test_other_reasons_of_a_prompt_are_those_of_its_search(client: httpx.AsyncClient) -> None:
+async def test_prompt_explanation_reports_the_reasons_of_its_search(client: httpx.AsyncClient) -> None:
     body = {"query": "Marta and her cats", "long_term_search": {"user_id": {"eq": USER}, "limit": 1}}
     (first,) = await told(client, **body)
     answer = await why_not(client, first, **body)
@@ -175,7 +175,7 @@ async def test_other_reasons_of_a_prompt_are_those_of_its_search(client: httpx.A
     assert (await client.post(EXPLAIN, json={"memory_id": "m0"})).status_code == 422
 
 
-async def test_what_the_session_shows_is_not_told_again(client: httpx.AsyncClient) -> None:
+async def test_memory_of_a_message_in_the_session_is_explained_as_already_shown(client: httpx.AsyncClient) -> None:
     session = {"session_id": f"shown-{ULID()}", "user_id": "talker"}
     messages = [{"id": "spoken", "role": "user", "content": "The lighthouse keeper paints seascapes"}]
     await client.post(f"/v1/working-memory/{session['session_id']}/messages", json={"messages": messages, "user_id": "talker"})
@@ -192,14 +192,14 @@ async def test_what_the_session_shows_is_not_told_again(client: httpx.AsyncClien
     assert any("seascapes" in message["content"]["text"] for message in prompt["messages"])
 
 
-async def test_an_answer_says_how_its_query_was_understood(client: httpx.AsyncClient) -> None:
+async def test_explanation_reports_mode_and_time_range_of_the_query(client: httpx.AsyncClient) -> None:
     body = {"text": "What did Marta buy in May 2023?", "user_id": {"eq": USER}, "explain": True, "timezone": "Asia/Tokyo"}
     found = (await client.post(SEARCH, json=body)).json()["explanation"]
     assert (found["mode"], found["time_start"][:16], found["time_end"][:16]) == ("hybrid", "2023-04-30T15:00", "2023-05-31T15:00")
     assert found["ranked"] + found["below_threshold"] == len(TEXTS)
 
 
-async def test_the_client_asks_the_same(client: httpx.AsyncClient) -> None:
+async def test_client_returns_the_same_explanation(client: httpx.AsyncClient) -> None:
     url = str(client.base_url)
     answer = await why(client, "m4", text="Marta and her cats", limit=1)
     async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as api:
@@ -211,9 +211,9 @@ async def test_the_client_asks_the_same(client: httpx.AsyncClient) -> None:
         assert (await api.explain_long_term_memory("m0", prompt={"query": "cats", "long_term_search": {"user_id": {"eq": USER}}})).returned
 
 
-async def test_what_does_not_exist_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_explanation_of_an_unknown_memory_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await why(client, "nowhere", text="cats"))["reason"] == "not_found"
 
 
-async def test_words_that_a_memory_lacks_do_not_rank_it(client: httpx.AsyncClient) -> None:
+async def test_keyword_explanation_of_a_memory_without_the_words_is_not_ranked(client: httpx.AsyncClient) -> None:
     assert (await why(client, "m3", text="cats", search_mode="keyword"))["reason"] == "not_ranked"

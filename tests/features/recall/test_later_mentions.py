@@ -1,4 +1,4 @@
-"""What was said later of a thing that a prompt's memory names is shown behind it, whatever words it is told in."""
+"""A prompt also shows later statements about a thing that a shown memory names, whatever their wording."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ async def flats(rig: Rig) -> Rig:
     return rig
 
 
-async def test_what_became_of_a_thing_is_shown_among_any_number_of_others(flats: Rig) -> None:
+async def test_later_mention_of_a_shown_thing_is_included_among_many_others(flats: Rig) -> None:
     texts = await shown(flats, "Where do I live?", limit=10)
     assert LATER in texts
     assert not {"Candle Street is where I sing.", "Candle Street is nice!", "Candle Street 20 has a baker."} & set(texts)
 
 
-async def test_the_search_itself_says_what_may_be_shown(flats: Rig) -> None:
+async def test_later_mentions_respect_the_search_filters(flats: Rig) -> None:
     assert LATER not in await shown(flats, "Where do I live?", limit=10, session_id={"eq": "a"})
 
 
-async def test_what_was_said_before_is_not_later(flats: Rig) -> None:
+async def test_earlier_mention_is_not_added(flats: Rig) -> None:
     await flats.append("g", "I rent a garage beside Candle Street 8.", user_id="u")
     await flats.work()
     assert await shown(flats, "Where is the garage that I rent?", limit=1) == ["I rent a garage beside Candle Street 8."]
 
 
-async def test_only_a_page_that_names_things_costs_a_round_trip_more(flats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_later_mentions_cost_a_round_trip_only_if_the_page_names_things(flats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = ("Did it rain?", "Where do I live now?")
     for query in queries:
         await shown(flats, query, limit=1)
@@ -71,25 +71,25 @@ async def cats(rig: Rig) -> Rig:
     return rig
 
 
-async def test_a_name_tells_what_else_was_said_where_a_page_has_places_left(cats: Rig) -> None:
+async def test_names_in_shown_memories_add_other_mentions_if_the_page_has_room(cats: Rig) -> None:
     texts = await shown(cats, "What are my cats called?")
     assert "Nori died on Tuesday. I'm heartbroken." in texts
     assert "The bus was late on Tuesday." not in texts
     assert "Miso was soup." not in texts
 
 
-async def test_a_name_by_which_an_assistant_calls_somebody_tells_nothing(rig: Rig) -> None:
+async def test_name_used_by_the_assistant_adds_no_mentions(rig: Rig) -> None:
     await rig.append("a", "Your cats are lovely, Mara!", role="assistant", user_id="u")
     await rig.append("b", "Shall we go on, Mara?", "Mara, the weather is fine.", role="assistant", user_id="u")
     await rig.work()
     assert await shown(rig, "What are my cats called?") == ["Your cats are lovely, Mara!"]
 
 
-async def test_a_full_page_has_no_room_for_names(cats: Rig) -> None:
+async def test_full_page_adds_no_mentions_of_names(cats: Rig) -> None:
     assert await shown(cats, "What are my cats called?", limit=1) == ["I have two cats, Miso and Nori."]
 
 
-async def test_names_cost_no_round_trip(cats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mentions_of_names_cost_no_round_trip(cats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await shown(cats, "What are my cats called?")
     sent = commands_of(cats, monkeypatch)
     await shown(cats, "What are my cats called?")

@@ -1,4 +1,7 @@
-"""Whoever may write can leave megabytes where each prompt of the user finds them: they are read aside, and counted no further than fits."""
+"""A writer can leave megabytes that every prompt of the user finds.
+
+They are read off the event loop, and counted only up to the budget.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _PARTS = ("from may to ", "in 2020 and ", "(((( ", "last ", "on the 1st of ", "m
 _CHARACTERS = 1_000_000
 
 
-async def test_what_is_long_is_remembered_and_recalled_without_keeping_anybody_waiting(rig: Rig) -> None:
+async def test_long_memories_do_not_block_the_event_loop(rig: Rig) -> None:
     for part in _PARTS:
         said = {"role": "user", "content": part * (_CHARACTERS // len(part))}
         await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "long", "messages": [said]}))
@@ -31,7 +34,7 @@ async def test_what_is_long_is_remembered_and_recalled_without_keeping_anybody_w
 _COMMITTEE = "The committee met on the second floor and discussed the budget in great detail. "
 
 
-async def test_the_passage_of_a_long_memory_that_answers_is_shown_and_named(rig: Rig) -> None:
+async def test_prompt_shows_and_reports_the_matching_passage_of_a_long_memory(rig: Rig) -> None:
     said = {"role": "user", "content": _COMMITTEE * 160 + "My locker code at the gym is 7719. " + _COMMITTEE * 160}
     await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "ana", "messages": [said]}))
     await rig.work()
@@ -47,7 +50,7 @@ async def test_the_passage_of_a_long_memory_that_answers_is_shown_and_named(rig:
         assert [memory.id in notice for notice in prompt.notices or ()] == [True]
 
 
-async def test_memories_take_the_share_of_the_tokens_that_a_request_names(rig: Rig) -> None:
+async def test_memories_use_the_requested_token_budget(rig: Rig) -> None:
     said = {"role": "user", "content": _COMMITTEE * 300}
     await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "bo", "messages": [said]}))
     await rig.work()
@@ -57,7 +60,7 @@ async def test_memories_take_the_share_of_the_tokens_that_a_request_names(rig: R
     assert prompt.notices is None
 
 
-async def test_prompt_shows_passages_of_long_memories_where_they_do_not_fit_as_a_whole(rig: Rig) -> None:
+async def test_prompt_shows_passages_of_long_memories_that_do_not_fit(rig: Rig) -> None:
     codes = {f"gym{number}": f"My locker code at gym number {number} is {7700 + number}. " for number in range(8)}
     await rig.remember(*(record(_COMMITTEE * 40 + code + _COMMITTEE * 40, name) for name, code in codes.items()))
     body = {"query": "What are my locker codes at the gyms?", "long_term_search": True, "max_tokens": 4000}
@@ -72,7 +75,7 @@ async def test_prompt_shows_passages_of_long_memories_where_they_do_not_fit_as_a
     assert len(prompt.text) < 4 * 300
 
 
-async def test_memories_take_the_tokens_that_a_short_session_leaves(rig: Rig) -> None:
+async def test_memories_use_the_tokens_that_a_short_session_leaves(rig: Rig) -> None:
     await rig.append("chat", "Hello!", user_id="cy")
     await rig.remember(*(record(f"Stamp {number} in my album is blue. " * 12, user_id="cy") for number in range(20)))
     body = {"query": "Which stamps are in my album?", "session": {"session_id": "chat", "user_id": "cy"}, "long_term_search": True}

@@ -1,4 +1,4 @@
-"""What is pinned stands in every prompt that asks for it, whatever is asked, and nothing else does."""
+"""Every prompt that asks for pinned memories shows all of them, whatever the query, and nothing else."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_current_pinned_memories_are_shown_oldest_first(rig: Rig, http: ht
     assert sorted((await prompt(http))[0]) == ["drives a truck", "likes red"]
 
 
-async def test_the_namespace_of_the_prompt_counts(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_pinned_memories_are_limited_to_the_namespace_of_the_prompt(rig: Rig, http: httpx.AsyncClient) -> None:
     await remember(rig, "works in a mill", namespace="work")
     await remember(rig, "has two cats", namespace="home")
     session = {"session_id": "s", "user_id": "ann", "namespace": "work"}
@@ -74,7 +74,7 @@ async def test_the_namespace_of_the_prompt_counts(rig: Rig, http: httpx.AsyncCli
     assert (await prompt(http, session={"session_id": "s"}))[0] == []
 
 
-async def test_it_is_the_same_bytes_and_within_its_tokens(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_pinned_section_is_stable_and_within_its_token_budget(rig: Rig, http: httpx.AsyncClient) -> None:
     await remember(rig, *(f"the number {n} is a number that she must remember" for n in range(60)))
     shown, notices = await prompt(http)
     assert 5 < len(shown) < 30
@@ -88,7 +88,9 @@ async def test_it_is_the_same_bytes_and_within_its_tokens(rig: Rig, http: httpx.
     assert (await http.post("/v1/memory/prompt", json={"query": "x", "pinned": {"tokens": 301}})).status_code == 422
 
 
-async def test_it_comes_in_the_round_trip_of_the_prompt(rig: Rig, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pinned_memories_are_read_in_the_prompts_round_trip(
+    rig: Rig, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await remember(rig, "allergic to nuts")
     trips: list[int] = []
     exchange = connection.exchange

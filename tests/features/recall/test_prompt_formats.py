@@ -1,4 +1,4 @@
-"""A prompt in the format of an API: what OpenAI's and Anthropic's take, and one text."""
+"""A prompt in the format of an API (OpenAI, Anthropic) or as one text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def prompt(rig: Rig, query: str = "What does the ferry to Moss cost?", **m
     return await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
 
 
-async def test_openai_gets_one_system_message_and_the_session_as_it_was_sent(harbour: Rig) -> None:
+async def test_openai_format_has_one_system_message_and_the_session_unchanged(harbour: Rig) -> None:
     answer = (await prompt(harbour, format="openai")).model_dump(mode="json")
     first, *rest = answer["messages"]
     assert first["role"] == "system"
@@ -57,7 +57,7 @@ async def test_openai_gets_one_system_message_and_the_session_as_it_was_sent(har
     assert "text" not in answer
 
 
-async def test_anthropic_gets_system_apart_and_turns(harbour: Rig) -> None:
+async def test_anthropic_format_has_a_separate_system_text_and_alternating_turns(harbour: Rig) -> None:
     answer = await prompt(harbour, format="anthropic")
     messages = answer.model_dump(mode="json")["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
@@ -66,7 +66,7 @@ async def test_anthropic_gets_system_apart_and_turns(harbour: Rig) -> None:
     assert "Answer in one sentence." in (answer.system or "")
 
 
-async def test_text_is_one_string(harbour: Rig) -> None:
+async def test_text_format_is_one_string(harbour: Rig) -> None:
     answer = await prompt(harbour, format="text")
     text = answer.text or ""
     parts = [SUMMARY_HEAD, FACTS_HEAD, STATEMENTS_HEAD, "## The conversation\nuser: When", "tool", "## The user's message\nWhat does"]
@@ -76,7 +76,7 @@ async def test_text_is_one_string(harbour: Rig) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["openai", "anthropic", "text"])
-async def test_nothing_relevant_leaves_no_trace(rig: Rig, wanted: str) -> None:
+async def test_prompt_without_relevant_memories_contains_only_the_query(rig: Rig, wanted: str) -> None:
     body = {"query": "quantum chromodynamics", "long_term_search": {"user_id": {"eq": "nobody"}}, "format": wanted}
     answer = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
     shown = answer.model_dump(mode="json")
@@ -86,13 +86,13 @@ async def test_nothing_relevant_leaves_no_trace(rig: Rig, wanted: str) -> None:
     assert "system" not in shown
 
 
-async def test_without_a_format_the_answer_is_the_contracts(harbour: Rig) -> None:
+async def test_prompt_without_a_format_follows_the_contract(harbour: Rig) -> None:
     answer = (await prompt(harbour)).model_dump(mode="json")
     assert set(answer) == {"messages", "long_term_memories", "notices", "explanation"}
     assert all(isinstance(message["content"], dict) for message in answer["messages"])
 
 
-async def test_ids_can_be_left_out_with_and_without_a_format(harbour: Rig) -> None:
+async def test_include_ids_false_omits_ids_with_and_without_a_format(harbour: Rig) -> None:
     for wanted in ({}, {"format": "text"}):
         assert "(ID: fact)" in str((await prompt(harbour, **wanted)).model_dump())
         assert "(ID: " not in str((await prompt(harbour, include_ids=False, **wanted)).model_dump())
@@ -100,7 +100,7 @@ async def test_ids_can_be_left_out_with_and_without_a_format(harbour: Rig) -> No
 
 @pytest.mark.parametrize("wanted", ["openai", "anthropic", "text"])
 @pytest.mark.parametrize("most", [200, 400, 1200])
-async def test_a_format_keeps_to_its_tokens(rig: Rig, counter: TokenCounter, wanted: str, most: int) -> None:
+async def test_formatted_prompt_stays_within_its_token_budget(rig: Rig, counter: TokenCounter, wanted: str, most: int) -> None:
     await rig.remember(*[record(f"Ferry note {i}: quay {i} has a bench and a lamp", user_id="ann") for i in range(40)])
     messages = [{"role": "user", "content": f"Message {i} about the ferry and the weather"} for i in range(60)]
     body = {"messages": messages, "user_id": "ann", "context": "They plan a trip by ferry. " * 80}
@@ -117,13 +117,13 @@ async def counter() -> TokenCounter:
     return await TokenCounter.open()
 
 
-async def test_a_formatted_prompt_that_comes_back_is_nobodys_words(harbour: Rig) -> None:
+async def test_returned_formatted_prompt_is_not_taken_for_user_text(harbour: Rig) -> None:
     system = (await prompt(harbour, format="anthropic", include_ids=False)).system or ""
     assert own_words(system, "system") == "Answer in one sentence."
     assert own_words(f"{system}\n\nI sold the boat", "user").endswith("I sold the boat")
 
 
-async def test_the_system_text_stays_the_same_while_its_content_does(harbour: Rig) -> None:
+async def test_system_text_is_stable_while_its_content_is_unchanged(harbour: Rig) -> None:
     texts = {(await prompt(harbour, format="anthropic")).system for _ in range(3)}
     assert len(texts) == 1
 
@@ -143,7 +143,7 @@ def turns(*roles: str) -> list[dict[str, Any]]:
     ],
     ids=str,
 )
-def test_turns_alternate_whoever_spoke(roles: tuple[str, ...], shown: list[str]) -> None:
+def test_anthropic_turns_alternate_for_any_sequence_of_roles(roles: tuple[str, ...], shown: list[str]) -> None:
     formatted = format_prompt("anthropic", [], turns(*roles), "And now?")
     assert [message["role"] for message in formatted.messages] == shown
     assert formatted.messages[-1]["content"].endswith("And now?")

@@ -1,4 +1,4 @@
-"""What a memory prompt wrote is told from what somebody said, also when only parts of it come back."""
+"""The server recognizes text written by a memory prompt and separates it from what people said, even in fragments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
         ("tool", '{"memories": [{"id": "1", "text": "Anna lives in Oslo", "memory_type": "semantic"}]}'),
     ],
 )
-def test_a_prompt_is_nobodys_words(role: str, text: str) -> None:
+def test_prompt_text_contains_no_own_words(role: str, text: str) -> None:
     assert own_words(text, role) == ""
 
 
@@ -49,7 +49,7 @@ def test_a_prompt_is_nobodys_words(role: str, text: str) -> None:
         ("assistant", "As I noted, [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX), right?", "As I noted,, right?"),
     ],
 )
-def test_what_somebody_said_around_it_stays(role: str, text: str, own: str) -> None:
+def test_own_words_around_prompt_text_remain(role: str, text: str, own: str) -> None:
     assert own_words(text, role) == own
 
 
@@ -65,5 +65,5 @@ def test_what_somebody_said_around_it_stays(role: str, text: str, own: str) -> N
         " x ",
     ],
 )
-def test_other_texts_stay_as_they_are(text: str) -> None:
+def test_ordinary_text_is_entirely_own_words(text: str) -> None:
     assert own_words(text) == text

@@ -1,4 +1,7 @@
-"""A feature adds a section to the memory prompt: its reads go on the prompt's one pipeline, its text under the prompt's budget."""
+"""A feature adds a section to the memory prompt.
+
+The section reads in the prompt's single pipeline, within the prompt's token budget.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ async def texts(recall: RecallService, session_id: str, user: str | None = None,
     return [message["content"]["text"] for message in prompt.messages]
 
 
-async def test_a_section_reads_on_the_one_pipeline_and_stands_before_the_query(
+async def test_section_is_read_in_the_prompts_pipeline_and_shown_before_the_query(
     rig: Rig, recall: RecallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = commands_of(rig, monkeypatch)
@@ -84,7 +87,7 @@ async def test_a_section_is_cut_to_its_share_of_the_tokens(rig: Rig, recall: Rec
     assert left * 0.6 < len(section.split()) < left * 0.9, "what the parts before it and the messages leave is its, too"
 
 
-async def test_a_session_that_is_found_by_its_id_alone_brings_its_user_s_section(recall: RecallService) -> None:
+async def test_session_found_by_id_alone_shows_the_section_of_its_user(recall: RecallService) -> None:
     assert await texts(recall, "of-ann") == ["I am late", "likes plums and tea", "What?"]
     assert await texts(recall, "of-ben") == ["I am late", "", "What?"]
     assert await texts(recall, "of-nobody") == ["What?"]

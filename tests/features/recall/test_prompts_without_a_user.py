@@ -1,4 +1,4 @@
-"""A prompt whose session has no user sees only memories without a user, unless its search says whose it wants."""
+"""A prompt whose session has no user shows only memories without a user, unless its search names one."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ async def ferries(rig: Rig) -> Rig:
 
 @pytest.mark.parametrize("search", [True, {"limit": 20}, {"filter": {"memory_type": "semantic"}}], ids=str)
 @pytest.mark.parametrize("session", ["session of nobody", "a new session"])
-async def test_only_what_has_no_user_is_seen(ferries: Rig, session: str, search: Any) -> None:
+async def test_prompt_without_a_user_shows_only_memories_without_a_user(ferries: Rig, session: str, search: Any) -> None:
     assert await prompt(ferries, session={"session_id": session}, long_term_search=search) == {"the ferry of nobody"}
 
 
-async def test_a_stored_session_brings_its_user(ferries: Rig) -> None:
+async def test_prompt_uses_the_user_of_the_stored_session(ferries: Rig) -> None:
     assert await prompt(ferries, session={"session_id": "session of ann"}) == {"the ferry of ann"}
 
 
@@ -62,41 +62,41 @@ async def test_a_stored_session_brings_its_user(ferries: Rig) -> None:
     # A set is written in another order by each process.
     ids=lambda value: None if isinstance(value, set) else str(value),
 )
-async def test_an_explicit_filter_wins(ferries: Rig, search: dict[str, Any], seen: set[str]) -> None:
+async def test_explicit_user_filter_overrides_the_sessions_user(ferries: Rig, search: dict[str, Any], seen: set[str]) -> None:
     assert await prompt(ferries, session={"session_id": "session of nobody"}, long_term_search=search) == seen
 
 
 @pytest.mark.parametrize("session", [None, {"session_id": "a new session"}], ids=str)
-async def test_the_user_of_a_prompt_is_that_of_its_session(ferries: Rig, session: dict[str, Any] | None) -> None:
+async def test_user_of_the_prompt_applies_if_no_session_has_one(ferries: Rig, session: dict[str, Any] | None) -> None:
     assert await prompt(ferries, session=session, user_id="ann") == {"the ferry of ann"}
 
 
-async def test_a_prompt_reads_the_session_of_its_user(ferries: Rig) -> None:
+async def test_prompt_user_selects_that_users_session(ferries: Rig) -> None:
     body = {"query": "q", "user_id": "ann", "session": {"session_id": "session of ann"}}
     shown = (await ferries.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).messages
     assert len(shown) == 2
 
 
-async def test_two_users_in_one_prompt_are_refused(ferries: Rig) -> None:
+async def test_conflicting_users_in_one_prompt_are_refused(ferries: Rig) -> None:
     with pytest.raises(BadInput) as caught:
         await prompt(ferries, user_id="ann", session={"session_id": "s", "user_id": "ben"})
     assert caught.value.field == "user_id"
 
 
-async def test_a_setting_shows_the_memories_of_all(make_rig: MakeRig) -> None:
+async def test_setting_lets_prompts_without_a_user_see_all_users(make_rig: MakeRig) -> None:
     async with make_rig(None, PROMPT_WITHOUT_USER_SEES_ALL_USERS="true") as rig:
         await filled(rig)
         assert await prompt(rig, session={"session_id": "session of nobody"}) == ALL
         assert await prompt(rig, session={"session_id": "session of ann"}) == {"the ferry of ann"}
 
 
-async def test_a_search_without_a_filter_keeps_its_meaning(ferries: Rig) -> None:
+async def test_search_without_a_user_filter_still_covers_all_users(ferries: Rig) -> None:
     found = await ferries.rt[SearchService].search(SCOPE, SearchRequest(text="ferry"))
     assert {one.text for one in found.memories} == ALL
     assert await prompt(ferries) == ALL
 
 
-async def test_who_is_limited_to_a_user_sees_that_users(ferries: Rig) -> None:
+async def test_caller_limited_to_a_user_sees_that_users_memories(ferries: Rig) -> None:
     scope = scope_of_work(SCOPE.tenant, users=frozenset({"ann"}))
     body = MemoryPromptRequest.model_validate({"query": "ferry", "session": {"session_id": "a new session"}, "long_term_search": True})
     found = (await ferries.rt[RecallService].prompt(scope, body)).long_term_memories or []
@@ -118,11 +118,11 @@ async def search(rig: Rig, **more: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("ask", SEARCHES)
-async def test_what_has_no_user_can_be_searched_for(ferries: Rig, ask: Callable[[Rig], Awaitable[set[str]]]) -> None:
+async def test_memories_without_a_user_can_be_searched_for(ferries: Rig, ask: Callable[[Rig], Awaitable[set[str]]]) -> None:
     assert await ask(ferries) == {"the ferry of nobody"}
 
 
-async def test_a_memory_that_gets_a_user_is_no_longer_without_one(ferries: Rig) -> None:
+async def test_patching_the_user_changes_whether_a_memory_has_none(ferries: Rig) -> None:
     await ferries.rt[MemoryService].patch(SCOPE, "the ferry of nobody", EditMemoryRecordRequest(user_id="ann"))
     await ferries.rt[MemoryService].patch(SCOPE, "the ferry of ben", EditMemoryRecordRequest(user_id=""))
     await ferries.index()

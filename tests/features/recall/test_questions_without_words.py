@@ -1,4 +1,7 @@
-"""What has no word of content recalls nothing; a question about everything lists what is known, the most durable first."""
+"""A query without content words recalls nothing.
+
+A question about everything lists the known memories, the most durable first.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ async def texts(rig: Rig, query: str, **search: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("query", ["thanks!", "ok", "yes", "x", "👍", "谢谢", "danke dir", "gtg bye"])
-async def test_nothing_asked_nothing_recalled(rig: Rig, query: str) -> None:
+async def test_query_without_content_words_recalls_nothing(rig: Rig, query: str) -> None:
     await rig.remember(record("Thanks to x the boat is ok", user_id="u"))
     assert await texts(rig, query) == []
     assert await texts(rig, "Is the boat ok?") == ["Thanks to x the boat is ok"]
@@ -32,13 +35,13 @@ async def test_nothing_asked_nothing_recalled(rig: Rig, query: str) -> None:
     assert len(found.memories) == 1, "a search is as it was"
 
 
-async def test_what_is_wrong_with_a_request_is_said_also_where_nothing_is_asked(rig: Rig) -> None:
+async def test_invalid_request_is_refused_even_without_content_words(rig: Rig) -> None:
     with pytest.raises(BadInput):
         await texts(rig, "ok", timezone="Nowhere")
 
 
 @pytest.mark.parametrize("query", ["What do you know about me?", "Who am I?", "summarize me", "¿Qué sabes de mí?", "你知道我什么"])
-async def test_everything_is_listed_the_most_durable_first(rig: Rig, query: str) -> None:
+async def test_question_about_everything_lists_the_most_durable_memories_first(rig: Rig, query: str) -> None:
     start = datetime.now(UTC) - timedelta(days=100)
     times = (start + timedelta(days=day) for day in range(99))
     await rig.remember(
@@ -60,7 +63,7 @@ async def test_everything_is_listed_the_most_durable_first(rig: Rig, query: str)
 
 
 @pytest.mark.parametrize(("name", "lasting"), [("My name is Ingvild.", "We have two daughters."), ("我叫林若溪。", "我对花生过敏。")])
-async def test_a_name_and_what_lasts_are_shown_however_much_was_said_since(rig: Rig, name: str, lasting: str) -> None:
+async def test_name_and_lasting_facts_are_shown_after_much_later_chat(rig: Rig, name: str, lasting: str) -> None:
     await rig.append("s", lasting, name, *[f"The train was {i} minutes late." for i in range(30)], user_id="u")
     await rig.work()
     shown = await texts(rig, "What do you know about me?", limit=8)

@@ -1,4 +1,4 @@
-"""The memory prompt stays in the scope of the session that it is made for."""
+"""The memory prompt stays within the scope of its session."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ async def two_users(rig: Rig) -> Rig:
 
 @pytest.mark.parametrize("given", [{"user_id": "ann", "namespace": "n"}, {"user_id": "ann"}, {"namespace": "n"}, {}], ids=str)
 @pytest.mark.parametrize("wanted", [True, {"limit": 10}], ids=str)
-async def test_a_session_brings_its_own_users_memories_only(two_users: Rig, given: dict[str, str], wanted: Any) -> None:
+async def test_prompt_of_a_session_shows_only_memories_of_its_user(two_users: Rig, given: dict[str, str], wanted: Any) -> None:
     """Also when it was found by its id alone."""
     session = {"session_id": "session of ann", **given}
     assert await prompt(two_users, session=session, long_term_search=wanted) == ["the ferry of ann"]
 
 
-async def test_a_search_that_names_its_own_user_gets_that(two_users: Rig) -> None:
+async def test_user_filter_of_the_search_overrides_the_sessions_user(two_users: Rig) -> None:
     session = {"session_id": "session of ann"}
     assert await prompt(two_users, session=session, long_term_search={"user_id": {"eq": "ben"}}) == ["the ferry of ben"]
 
 
-async def test_a_session_that_is_not_there(two_users: Rig) -> None:
+async def test_prompt_of_an_unknown_session_uses_its_user_only(two_users: Rig) -> None:
     session = {"session_id": "unknown", "user_id": "ben"}
     assert await prompt(two_users, session=session, long_term_search=True) == ["the ferry of ben"]
     assert await prompt(two_users, session={"session_id": "unknown"}) == []

@@ -1,4 +1,4 @@
-"""What a text refers to by a name and a number, and whether another text names the same."""
+"""Referents: a name with a number in one text, and whether another text names the same thing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.features.recall.referents import referents
         ("I'm reading Chapter 5 and Chapter 6.", ["chapter 5", "chapter 6"]),
     ],
 )
-def test_a_name_with_a_number(text: str, wordings: list[str]) -> None:
+def test_name_with_a_number_is_a_referent(text: str, wordings: list[str]) -> None:
     assert [referent.wording for referent in referents(text)] == wordings
 
 
@@ -39,7 +39,7 @@ def test_a_name_with_a_number(text: str, wordings: list[str]) -> None:
         "",
     ],
 )
-def test_counts_days_and_beginnings_of_sentences_are_none(text: str) -> None:
+def test_counts_dates_and_sentence_starts_are_not_referents(text: str) -> None:
     assert list(referents(text)) == []
 
 
@@ -55,6 +55,6 @@ def test_counts_days_and_beginnings_of_sentences_are_none(text: str) -> None:
         ("I live on Ropewalk 3.", "Ropewalk 31 burned down.", False),
     ],
 )
-def test_another_text_names_it(text: str, other: str, named: bool) -> None:
+def test_referent_is_recognized_in_another_text(text: str, other: str, named: bool) -> None:
     (referent,) = referents(text)
     assert referent.is_named_in(other) is named

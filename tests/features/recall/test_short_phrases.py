@@ -1,4 +1,7 @@
-"""Of what was said in a word or two a prompt for a single word shows what is near it: any two short texts are alike a little."""
+"""A single-word query shows a phrase of one or two words only if it is near.
+
+Any two short texts are slightly similar.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +30,24 @@ async def phrases(rig: Rig) -> Rig:
 
 
 @pytest.mark.parametrize("query", ["What is a quasar?", "What is a zeppelin?", "What about uranium?"])
-async def test_a_word_is_not_answered_by_any_phrase(phrases: Rig, query: str) -> None:
+async def test_short_phrases_do_not_match_an_unrelated_single_word(phrases: Rig, query: str) -> None:
     assert await texts(phrases, query) == []
     found = await phrases.rt[SearchService].search(SCOPE, SearchRequest(text=query, search_mode=SearchModeEnum.HYBRID))
     assert len(found.memories) == 5, "a search is as it was"
 
 
 @pytest.mark.parametrize(("query", "phrase"), [("What are my pets?", "Two grey cats."), ("Which flowers?", "Tulips and roses.")])
-async def test_a_phrase_that_answers_is_shown(phrases: Rig, query: str, phrase: str) -> None:
+async def test_short_phrase_that_answers_the_query_is_shown(phrases: Rig, query: str, phrase: str) -> None:
     assert await texts(phrases, query) == [phrase]
 
 
-async def test_a_phrase_with_the_word_around_it_is_shown(rig: Rig) -> None:
+async def test_short_phrase_beside_the_queried_word_is_shown(rig: Rig) -> None:
     await rig.append("s", "Which radio star fascinates you?", role="assistant", user_id="u")
     await rig.append("s", "A quasar.", "A squeaky one.", user_id="u")
     await rig.work()
     assert {"A quasar.", "A squeaky one."} <= set(await texts(rig, "What is a quasar?"))
 
 
-async def test_a_filter_of_the_caller_is_reason_enough_to_show_a_phrase(phrases: Rig) -> None:
+async def test_content_filter_shows_a_short_phrase_that_does_not_match(phrases: Rig) -> None:
     shown = await texts(phrases, "What is a quasar?", session_id={"eq": "A squeaky one."}, memory_type={"eq": "message"})
     assert shown == ["A squeaky one."]

@@ -1,4 +1,4 @@
-"""A time that a question names orders what a prompt shows, and does not fill it with whatever happened then."""
+"""A time in a question orders the memories of a prompt, but does not fill it with unrelated events of that time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ async def shown(rig: Rig, query: str) -> list[str]:
         ("¿Quién visitó mi taller el viernes pasado?", "Rosalía visitó el taller y le gustó mucho"),
     ],
 )
-async def test_of_a_day_only_what_is_about_the_rest_of_the_question_is_shown(rig: Rig, query: str, meant: str) -> None:
+async def test_question_with_a_day_shows_only_matching_memories_of_that_day(rig: Rig, query: str, meant: str) -> None:
     others = ["The dishwasher leaks", "The jam did not set", "The printer jams again"]
     await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in (meant, *others)])
     assert await shown(rig, query) == [meant]
 
 
-async def test_facts_about_the_question_come_before_others_of_the_day(rig: Rig) -> None:
+async def test_matching_facts_of_the_day_come_first(rig: Rig) -> None:
     await rig.remember(
         record("The user sold tickets for a raffle", user_id="u", created_at=FRIDAY),
         record("Aunt Hedwig visits the user", user_id="u", created_at=datetime(2025, 3, 3, tzinfo=UTC)),
@@ -45,13 +45,13 @@ async def test_facts_about_the_question_come_before_others_of_the_day(rig: Rig) 
     assert "Aunt Hedwig visits the user" in texts
 
 
-async def test_who_asks_for_a_day_alone_gets_what_happened_then(rig: Rig) -> None:
+async def test_question_about_a_day_alone_shows_everything_of_that_day(rig: Rig) -> None:
     told = ["The dishwasher leaks", "We sold tickets for the raffle"]
     await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in told])
     assert set(await shown(rig, "What happened last Friday?")) == set(told)
 
 
-async def test_who_asks_what_is_ahead_is_shown_what_is_planned_for_then_alone(rig: Rig) -> None:
+async def test_question_about_plans_shows_only_what_is_planned_for_that_day(rig: Rig) -> None:
     before, then = datetime(2025, 3, 3, 9, tzinfo=UTC), datetime(2025, 3, 13, 10, tzinfo=UTC)
     await rig.remember(
         record(
@@ -66,21 +66,21 @@ async def test_who_asks_what_is_ahead_is_shown_what_is_planned_for_then_alone(ri
 
 
 @pytest.mark.parametrize("query", ["What will happen on 20 March?", "What happens on 20 March?", "What is on 20 March?"])
-async def test_a_day_of_the_year_that_is_named_beside_the_past_is_the_coming_one(rig: Rig, query: str) -> None:
+async def test_date_without_a_year_in_a_plan_means_the_coming_one(rig: Rig, query: str) -> None:
     told = "I was wrong about the job: I do not start on 9 March, I start on 20 March"
     others = ["The dishwasher broke on 3 March", "We sold tickets for the raffle", "My sister Ines visits me on Friday"]
     await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in (told, *others)])
     assert await shown(rig, query) == [told]
 
 
-async def test_of_a_day_for_which_nothing_is_planned_what_is_near_is_shown(rig: Rig) -> None:
+async def test_question_about_a_day_without_plans_falls_back_to_near_memories(rig: Rig) -> None:
     told = "The dishwasher is broken, I have to repair it"
     await rig.remember(record(told, user_id="u", created_at=FRIDAY, memory_type="message"))
     assert await shown(rig, "What do I have to repair tomorrow?") == [told]
 
 
 @pytest.mark.parametrize("between", [". ", "; ", ", but "])
-async def test_what_was_told_of_the_past_beside_a_plan_does_not_hide_the_plan(rig: Rig, between: str) -> None:
+async def test_past_event_in_a_message_does_not_hide_its_plan(rig: Rig, between: str) -> None:
     said, then = datetime(2025, 3, 11, 9, tzinfo=UTC), datetime(2025, 3, 14, tzinfo=UTC)
     plan = f"I was ill last week{between}my aunt comes on Friday"
     await rig.remember(

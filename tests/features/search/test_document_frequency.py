@@ -1,4 +1,4 @@
-"""How common a query's words are is asked of the memories as they are now."""
+"""Document frequencies of query words reflect the current memories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def search(rig: Rig, text: str, **more: Any) -> MemoryRecordResultsRespons
 
 
 @pytest.mark.parametrize("more", [{}, FILTERED, {"distance_threshold": 1.5}], ids=["all", "filtered", "near"])
-async def test_many_new_memories_are_noticed(rig: Rig, more: dict[str, Any]) -> None:
+async def test_word_rarity_reflects_many_new_memories(rig: Rig, more: dict[str, Any]) -> None:
     await rig.remember(record("Ada has a violin", topics=["music"]))
     before = await search(rig, "Ada and the violin number 7", **more)
     await rig.remember(*(record(f"Ada likes number {number}", topics=["music"]) for number in range(45)))
@@ -30,14 +30,14 @@ async def test_many_new_memories_are_noticed(rig: Rig, more: dict[str, Any]) -> 
         assert _word_score(after, "violin") > 2 * _word_score(before, "violin"), "one of 46 memories has a rare word"
 
 
-async def test_many_deleted_memories_are_noticed(rig: Rig) -> None:
+async def test_search_totals_reflect_many_deleted_memories(rig: Rig) -> None:
     await rig.remember(*(record(f"Ada likes number {number}", f"m{number}") for number in range(45)))
     assert (await search(rig, "Ada and the violin")).total == 45
     await rig.rt[MemoryService].delete(SCOPE, [f"m{number}" for number in range(40)])
     assert (await search(rig, "Ada and the violin")).total == 5
 
 
-async def test_words_of_the_last_minute_are_not_counted_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_word_frequencies_are_cached_for_a_minute(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.remember(*(record(f"Ada likes number {number}") for number in range(45)))
     sent = commands_of(rig, monkeypatch)
     await search(rig, "Ada and the violin")

@@ -1,4 +1,7 @@
-"""A query that is a name with signs, a letter, an emoji or one word: a prompt shows what a search finds by it, and nothing else."""
+"""Literal queries: a name with signs, a letter, an emoji, one word.
+
+A prompt shows what a search finds, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,11 @@ async def test_a_prompt_shows_what_a_literal_query_finds(told: Rig) -> None:
 
 
 @pytest.mark.parametrize("query", ["thanks!", "ok", "yes", "haha", ":)", "\U0001f44d", "x", "hmm...", "\u200b"])
-async def test_a_query_that_asks_for_nothing_recalls_nothing(told: Rig, query: str) -> None:
+async def test_query_without_content_recalls_nothing(told: Rig, query: str) -> None:
     assert await shown(told, query) == []
 
 
-async def test_a_query_and_a_user_mean_a_search(told: Rig) -> None:
+async def test_prompt_with_a_query_and_a_user_searches_by_default(told: Rig) -> None:
     assert SAID["Bergen"] in await shown(told, "Where did I grow up?")
     with pytest.raises(Exception, match="long_term_search"):
         await shown(told, "Where did I grow up?", long_term_search=False)

@@ -1,4 +1,4 @@
-"""Of a long query only the beginning is read; it is answered all the same, and says so."""
+"""Only the beginning of a long query is read. The query is answered anyway, with a notice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.rig import SCOPE, MakeRig, record
 
 
 @pytest.mark.parametrize(("most", "found"), [(64, ["The ferry to Bergen"]), (8192, ["Plums are sweet", "The ferry to Bergen"])])
-async def test_of_a_long_query_the_beginning_is_read(make_rig: MakeRig, most: int, found: list[str]) -> None:
+async def test_long_query_is_truncated_to_its_beginning(make_rig: MakeRig, most: int, found: list[str]) -> None:
     async with make_rig(MAX_QUERY_BYTES=most) as rig:
         await rig.remember(record("The ferry to Bergen"), record("Plums are sweet"))
         text = "    Which ferry? " + "word " * 20 + "And plums?"
@@ -20,7 +20,7 @@ async def test_of_a_long_query_the_beginning_is_read(make_rig: MakeRig, most: in
         assert any("MAX_QUERY_BYTES" in notice for notice in answer.notices or ()) == (most == 64)
 
 
-async def test_a_prompt_says_so_too_and_keeps_the_whole_query_for_the_model(make_rig: MakeRig) -> None:
+async def test_prompt_reports_the_truncation_and_keeps_the_whole_query_for_the_model(make_rig: MakeRig) -> None:
     async with make_rig(MAX_QUERY_BYTES=64) as rig:
         await rig.append("this", "hello", user_id="ann")
         query = "Which ferry? " + "word " * 20 + "And plums?"
@@ -31,7 +31,7 @@ async def test_a_prompt_says_so_too_and_keeps_the_whole_query_for_the_model(make
         assert getattr(content, "text", content) == query
 
 
-async def test_a_character_is_not_cut_in_two(make_rig: MakeRig) -> None:
+async def test_query_is_truncated_between_characters(make_rig: MakeRig) -> None:
     async with make_rig(MAX_QUERY_BYTES=64) as rig:
         query = await rig.rt[SearchService].prepare_query(SCOPE, SearchRequest(text="忽" * 30))
         assert query.request.text == "忽" * 21

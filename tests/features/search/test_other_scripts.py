@@ -1,4 +1,4 @@
-"""Queries in scripts that the local model does not know go by words."""
+"""Queries in scripts that the local model does not know are matched by words."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ TEXTS = [
         ("Где живут братья?", "Мой брат живёт в Риге"),
     ],
 )
-async def test_what_shares_words_comes_first(rig: Rig, query: str, best: str) -> None:
+async def test_memory_sharing_words_comes_first_in_other_scripts(rig: Rig, query: str, best: str) -> None:
     await rig.remember(*map(record, TEXTS))
     answer = await rig.rt[SearchService].search(SCOPE, SearchRequest(text=query))
     assert answer.memories[0].text == best
 
 
-async def test_meaning_still_decides_when_it_is_asked_for_alone(rig: Rig) -> None:
+async def test_semantic_mode_still_returns_texts_in_other_scripts(rig: Rig) -> None:
     await rig.remember(*map(record, TEXTS))
     answer = await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": "生日", "search_mode": "semantic"}))
     assert len(answer.memories) == len(TEXTS)
@@ -47,5 +47,5 @@ async def test_meaning_still_decides_when_it_is_asked_for_alone(rig: Rig) -> Non
     ("text", "other"),
     [("Where is Ana?", False), ("Où est le café ?", False), ("生日", True), ("Где мой новый iPhone?", True), ("42?", False)],
 )
-def test_which_script_a_text_is_in(text: str, other: bool) -> None:
+def test_text_in_another_script_is_recognized(text: str, other: bool) -> None:
     assert is_in_other_script(text) is other

@@ -1,4 +1,4 @@
-"""Long memories are found by their passages, wherever in them a sentence stands."""
+"""A sentence anywhere in a long memory is found through its passage."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ async def passage_keys(rig: Rig) -> int:
 
 
 @pytest.mark.parametrize("mode", [None, "hybrid", "semantic"])
-async def test_sentence_is_found_first_wherever_it_stands_in_a_long_text(reports: Rig, mode: str | None) -> None:
+async def test_sentence_anywhere_in_a_long_text_is_found_first(reports: Rig, mode: str | None) -> None:
     wanted = {} if mode is None else {"search_mode": mode}
     first = [(await search(reports, sentence, **wanted)).memories[0].id for sentence in CODES.values()]
     assert first == list(TOPICS)
 
 
-async def test_answer_names_the_passage_that_fits(reports: Rig) -> None:
+async def test_search_returns_the_matching_passage(reports: Rig) -> None:
     for topic, sentence in CODES.items():
         found = (await search(reports, sentence)).memories[0]
         assert found.passage is not None, topic
@@ -56,12 +56,12 @@ async def test_answer_names_the_passage_that_fits(reports: Rig) -> None:
     assert (found.id, found.passage) == ("short", None)
 
 
-async def test_long_memory_is_one_result(reports: Rig) -> None:
+async def test_long_memory_is_returned_once(reports: Rig) -> None:
     found = await search(reports, "What did the committee hear about budgets?", limit=50)
     assert (found.total, len({memory.id for memory in found.memories}), len(found.memories)) == (10, 10, 10)
 
 
-async def test_passages_follow_an_edit_and_a_deletion(reports: Rig) -> None:
+async def test_passages_are_updated_by_edits_and_deletions(reports: Rig) -> None:
     rig, service = reports, reports.rt[MemoryService]
     before = await passage_keys(rig)
     changed = "\n".join(f"Line {number} tells what happened to the harbors of the north." for number in range(60))
@@ -75,7 +75,7 @@ async def test_passages_follow_an_edit_and_a_deletion(reports: Rig) -> None:
     assert await passage_keys(rig) == 0
 
 
-async def test_passages_obey_filters_as_their_memories_do(reports: Rig) -> None:
+async def test_passages_respect_filters(reports: Rig) -> None:
     await reports.rt[MemoryService].patch(SCOPE, "sonatas", EditMemoryRecordRequest(topics=["music"]))
     found = await search(reports, CODES["glaciers"], topics={"any": ["music"]}, limit=5)
     assert [memory.id for memory in found.memories] == ["sonatas"]

@@ -1,5 +1,9 @@
-"""Questions with a time rank the memories of that time before others that fit as well, as their user's calendar has it: labelled cases in
-three time zones. Many of the memories lie at a border, so that the right answer differs from zone to zone."""
+"""Questions with a time rank memories of that time first, by the user's calendar.
+
+The cases are labelled in three time zones.
+
+Many memories are close to midnight, so that the right answer differs between the zones.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ async def module_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter
 
 @pytest.mark.parametrize(("question", "zone", "expected"), CASES)
 @pytest.mark.parametrize("mode", ["default", "hybrid"])
-async def test_memories_of_the_time_come_before_others_that_fit_as_well(
+async def test_memories_of_the_requested_time_come_before_others_that_fit(
     dinners: Rig, question: str, zone: str, expected: str, mode: str
 ) -> None:
     wanted = {"text": question, "timezone": zone, "reference_time": ASKED, "limit": 50} | (
@@ -120,7 +124,7 @@ async def test_memories_of_the_time_come_before_others_that_fit_as_well(
     assert set(names[: len(expected.split())]) == set(expected.split()), names
 
 
-async def test_what_is_asked_comes_before_what_is_only_of_the_time(dinners: Rig) -> None:
+async def test_matching_memories_come_before_others_of_the_requested_time(dinners: Rig) -> None:
     """Twenty memories of January 2019 tell nothing of a dinner: they stay behind those that do."""
     wanted = {"text": "Who came to dinner in January 2019?", "reference_time": ASKED, "limit": 10}
     found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
@@ -128,7 +132,7 @@ async def test_what_is_asked_comes_before_what_is_only_of_the_time(dinners: Rig)
     assert not any(memory.text.startswith("Bought") for memory in found.memories[:5])
 
 
-async def test_who_asks_for_the_time_alone_gets_all_of_it(dinners: Rig) -> None:
+async def test_question_about_a_time_alone_returns_all_of_that_time_first(dinners: Rig) -> None:
     wanted = {"text": "What happened in January 2019?", "reference_time": ASKED, "limit": 30, "explain": True}
     found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     assert all(memory.text.startswith("Bought") for memory in found.memories[:20])

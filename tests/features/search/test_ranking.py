@@ -1,4 +1,4 @@
-"""Fusing ranked lists."""
+"""Rank fusion of lists."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_first_in_both_lists_scores_one() -> None:
     assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
 
 
-def test_alpha_decides_between_meaning_and_words() -> None:
+def test_alpha_weights_meaning_against_words() -> None:
     near, words = {"meant": 0.9, "other": 0.1}, {"said": 10.0, "other": 1.0}
     assert names(fuse(near, words, 1.0))[0] == "meant"
     assert names(fuse(near, words, 0.0))[0] == "said"
 
 
-def test_what_the_vectors_lack_counts_as_the_last_of_them() -> None:
+def test_memory_missing_from_the_vector_list_counts_as_its_last() -> None:
     scores = by_name(fuse({"a": 0.8, "b": 0.4}, {"c": 5.0}, 0.5))
     assert scores["c"] == pytest.approx(0.5 * 0.5 + 0.5)
 
@@ -42,26 +42,26 @@ def test_negative_similarities_and_empty_lists_are_harmless() -> None:
     assert fuse({}, {"a": 0.0}, 0.5) == [(0.0, "a")]
 
 
-def test_the_parts_of_a_score_are_its_values_and_ranks_in_each_list() -> None:
+def test_score_parts_are_values_and_ranks_in_each_list() -> None:
     parts = ScoreExplainer({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
     assert parts(0.7, "a") == ScoreParts("a", 0.7, 0.4, 2, None, None)
     assert parts(0.6, "b") == ScoreParts("b", 0.6, 0.9, 1, 1.0, 2)
     assert parts(0.5, "c") == ScoreParts("c", 0.5, None, None, 3.0, 1, in_time=True)
 
 
-def test_a_memory_of_the_time_comes_before_others_that_fit_nearly_as_well() -> None:
+def test_memory_of_the_requested_time_outranks_others_that_fit_nearly_as_well() -> None:
     plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
     assert names(timed(plain, {"b"})) == ["b", "a", "c"]
     assert names(timed(plain, {"c"})) == ["a", "b", "c"]
     assert all(0 <= score <= 1 for score, _ in timed(plain, {"a", "b"}))
 
 
-def test_all_of_a_time_comes_first_when_the_time_is_all_that_is_asked() -> None:
+def test_all_memories_of_a_time_come_first_with_the_full_bonus() -> None:
     plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
     assert names(timed(plain, {"b", "c"}, bonus=1.0)) == ["b", "c", "a"]
 
 
-def test_of_what_is_known_in_full_no_score_is_supposed() -> None:
+def test_missing_word_score_is_zero_for_memories_of_the_requested_time() -> None:
     scores = by_name(fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, in_time={"b"}))
     assert scores == {"a": 1.0, "b": 0.0, "c": 0.5}
 
@@ -70,7 +70,7 @@ def test_equal_scores_have_a_stable_order() -> None:
     assert names(fuse({"b": 0.5, "a": 0.5}, {}, 0.5)) == names(fuse({"a": 0.5, "b": 0.5}, {}, 0.5))
 
 
-def test_what_is_neither_near_nor_shares_a_word_is_not_relevant() -> None:
+def test_memory_neither_near_nor_sharing_a_word_is_not_relevant() -> None:
     near, words = {"near": 0.6, "far": 0.1, "word": 0.1}, {"word": 2.0}
     fused = fuse(near, words, 0.5)
     assert [set(names(part)) for part in relevant(fused, near, words, 0.2)] == [{"near", "word"}, {"far"}]
@@ -83,14 +83,14 @@ def test_saturation_is_monotonic_and_bounded() -> None:
     assert 0 < saturated(1) < saturated(10) < saturated(1000) < 1
 
 
-def test_the_recency_formula_of_the_contract() -> None:
+def test_recency_score_follows_the_contract() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     week, month = now - timedelta(days=7), now - timedelta(days=30)
     assert recency_score(0.5, week, month, now, RecencyWeights()) == pytest.approx(0.8 * 0.5 + 0.2 * (0.6 * 0.5 + 0.4 * 0.5))
     assert recency_score(1.0, now, now, now, RecencyWeights()) == pytest.approx(1.0)
 
 
-def test_by_age_alone_many_are_as_recent_as_one() -> None:
+def test_batched_novelties_equal_single_recency_scores() -> None:
     ages = [-5.0, 0.0, 1.0, 86400.0, 30 * 86400.0, 1e9]
     for novelty in (0.4, 1.0, 1.5, -1.0):
         weights = RecencyWeights(freshness=0.0, novelty=novelty)

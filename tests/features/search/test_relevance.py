@@ -1,4 +1,7 @@
-"""How relevant a memory is, by a user's own memories as the background; what a prompt and `min_relevance` leave out by it."""
+"""Relevance estimates: a user's own memories are the background.
+
+Prompts and `min_relevance` filter by the estimate.
+"""
 
 from __future__ import annotations
 
@@ -31,27 +34,27 @@ def test_memory_far_above_the_median_of_its_list_is_relevant() -> None:
     assert estimate("hit") > 0.3 > 0.05 > estimate("n3") > estimate("n40") >= 0.0
 
 
-def test_nothing_is_relevant_where_nothing_stands_out_and_no_word_is_known() -> None:
+def test_no_memory_is_relevant_if_none_stands_out_or_shares_words() -> None:
     estimate = RelevanceEstimate(noise(), {}, Background(500, unknown=1.0))
     assert [estimate(name) for name in noise()] == [0.0] * 50
 
 
-def test_everything_is_known_of_memories_that_a_filter_left() -> None:
+def test_filtered_memories_have_no_unknown_word_penalty() -> None:
     assert RelevanceEstimate(noise(10), {}, Background(500, unknown=1.0, narrowed=True)).known_factor == 1.0
 
 
-def test_few_memories_that_are_far_are_not_relevant() -> None:
+def test_few_distant_memories_are_not_relevant() -> None:
     near, far = (RelevanceEstimate({"a": top, "b": 0.05, "c": 0.02}, {}, Background(30, unknown=1.0)) for top in (0.7, 0.1))
     assert near("a") > 0.3
     assert [far(name) for name in "abc"] == [0.0] * 3
 
 
-def test_relevance_does_not_depend_on_the_scale_of_words() -> None:
+def test_relevance_does_not_depend_on_the_scale_of_word_scores() -> None:
     one, ten = (RelevanceEstimate({"hit": 0.5} | noise(), {"hit": 2.0 * scale, "n1": 1.0 * scale}, Background(500)) for scale in (1, 10))
     assert [one(name) for name in ("hit", "n1", "n9")] == [ten(name) for name in ("hit", "n1", "n9")]
 
 
-def test_without_a_vector_the_best_by_words_is_most_relevant() -> None:
+def test_without_vectors_the_best_keyword_match_is_most_relevant() -> None:
     estimate = RelevanceEstimate({}, {"a": 8.0, "b": 2.0}, Background(500, unknown=0.5))
     assert 0.5 > estimate("a") > estimate("b") > 0.0
 
@@ -73,7 +76,7 @@ async def prompt(rig: Rig, text: str, **wanted: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", [{}, {"search_mode": "semantic"}, {"search_mode": "keyword"}], ids=str)
-async def test_search_says_how_relevant_each_memory_is_and_leaves_out_what_is_less(diary: Rig, mode: dict[str, Any]) -> None:
+async def test_search_reports_relevance_and_min_relevance_filters_by_it(diary: Rig, mode: dict[str, Any]) -> None:
     found = await search(diary, "How large is the mirror of my telescope?", limit=20, **mode)
     relevances = [memory.relevance for memory in found]
     assert found[0].text == KNOWN
@@ -83,12 +86,12 @@ async def test_search_says_how_relevant_each_memory_is_and_leaves_out_what_is_le
     assert [memory.text for memory in await search(diary, "the mirror of my telescope", min_relevance=0.3, **mode)] == [KNOWN]
 
 
-async def test_plain_search_keeps_the_nearest_and_a_listing_has_no_relevance(diary: Rig) -> None:
+async def test_search_without_min_relevance_returns_the_nearest_and_listings_have_none(diary: Rig) -> None:
     assert len(await search(diary, "quantum chromodynamics", limit=20)) == 20
     assert [memory.relevance for memory in await search(diary, "", limit=3, min_relevance=1)] == [None] * 3
 
 
-async def test_prompt_shows_what_is_relevant_and_nothing_else(diary: Rig) -> None:
+async def test_prompt_shows_only_relevant_memories(diary: Rig) -> None:
     shown = await prompt(diary, "How large is the mirror of my telescope?")
     assert KNOWN in shown
     assert len(shown) < 10
@@ -96,7 +99,7 @@ async def test_prompt_shows_what_is_relevant_and_nothing_else(diary: Rig) -> Non
 
 
 @pytest.mark.parametrize("wanted", [True, {}, {"user_id": {"eq": "u"}}], ids=str)
-async def test_all_ways_to_ask_for_a_prompt_have_one_number_of_memories(rig: Rig, wanted: Any) -> None:
+async def test_every_form_of_long_term_search_has_the_same_default_limit(rig: Rig, wanted: Any) -> None:
     await rig.remember(*(record(f"I buy stamp number {number}.", user_id="u") for number in range(40)))
     body = MemoryPromptRequest.model_validate({"query": "Which stamp did I buy?", "user_id": "u", "long_term_search": wanted})
     assert len((await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()) == 20

@@ -1,4 +1,7 @@
-"""Whoever is over its limit is turned away at the door: nothing of its requests is read, Redis is not asked, and others are let in (S7)."""
+"""A tenant over its limit is refused before its request is read and without Redis (row S7).
+
+Other tenants are admitted.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ async def _seconds_to_wait(limit: RequestLimit, tenant: str, cost: int = 1) -> i
     return 0
 
 
-async def test_a_verdict_is_its_tenants_alone_and_a_second_old_at_most(rig: Rig) -> None:
+async def test_cached_refusal_applies_to_its_tenant_only_and_for_one_second(rig: Rig) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 10)
     for _ in range(10):
@@ -64,7 +67,7 @@ async def test_a_verdict_is_its_tenants_alone_and_a_second_old_at_most(rig: Rig)
     assert await _seconds_to_wait(limit, "busy") == 0
 
 
-async def test_one_that_asks_and_gets_lost_closes_no_door(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_admission_blocks_no_later_request(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 1)
     await limit.admit("busy")
@@ -88,7 +91,7 @@ async def test_one_that_asks_and_gets_lost_closes_no_door(rig: Rig, monkeypatch:
     assert await _seconds_to_wait(limit, "busy") == 0
 
 
-async def test_what_a_process_has_in_hand_is_given_out_without_redis(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_permits_taken_in_advance_are_spent_without_redis_and_expire(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LimitSettings.model_validate({"requests_per_minute": 6000, "requests_burst": 100})
     limit = RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock := Clock())
     await limit.admit("busy")  # of ten that it took
@@ -104,7 +107,7 @@ async def test_what_a_process_has_in_hand_is_given_out_without_redis(rig: Rig, m
     assert sent, "what was not used in a second is gone"
 
 
-async def test_a_large_request_counts_for_several_and_closes_no_door_to_small_ones(rig: Rig) -> None:
+async def test_large_request_costs_several_permits_without_blocking_small_ones(rig: Rig) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 10)
     await limit.admit("busy", 7)
@@ -129,7 +132,7 @@ def _http(app: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
-async def test_a_refusal_reads_nothing_and_asks_nobody(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_request_reads_no_body_and_sends_no_redis_command(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"busy": {"requests_per_minute": 1, "requests_burst": 3}}
     async with make_rig(AUTH_MODE="token", AUTH_ADMIN_TOKEN=_ADMIN, LIMIT_TENANTS=own) as rig:
         app = create_app(rig.settings, rig.rt)
@@ -168,7 +171,7 @@ async def test_a_refusal_reads_nothing_and_asks_nobody(make_rig: MakeRig, monkey
             assert (await http.get("/v1/working-memory/", headers={"x-api-key": "am_wrong"})).status_code == 401
 
 
-async def test_a_key_that_is_trusted_no_longer_gets_no_verdict(make_rig: MakeRig) -> None:
+async def test_revoked_key_gets_401_instead_of_a_cached_refusal(make_rig: MakeRig) -> None:
     own = {"busy": {"requests_per_minute": 1, "requests_burst": 1}}
     async with (
         make_rig(AUTH_MODE="token", AUTH_ADMIN_TOKEN=_ADMIN, LIMIT_TENANTS=own) as rig,
@@ -181,7 +184,7 @@ async def test_a_key_that_is_trusted_no_longer_gets_no_verdict(make_rig: MakeRig
         assert (await http.get("/v1/working-memory/", headers=key)).status_code == 401
 
 
-async def test_bodies_are_paid_for_by_their_length_declared_or_not(make_rig: MakeRig) -> None:
+async def test_bodies_cost_permits_by_length_declared_or_streamed(make_rig: MakeRig) -> None:
     async with make_rig(LIMIT_REQUESTS_PER_MINUTE=1, LIMIT_REQUESTS_BURST=12) as rig, _http(create_app(rig.settings, rig.rt)) as http:
         body = json.dumps({"messages": [{"role": "user", "content": "so " * (BODY_UNIT // 3 * 4)}]}).encode()
         assert len(body) // BODY_UNIT == 4
@@ -201,7 +204,7 @@ async def test_bodies_are_paid_for_by_their_length_declared_or_not(make_rig: Mak
         assert len((await rig.rt[SessionService].get(SCOPE, "s")).session.messages) == 2, "what was refused left nothing"
 
 
-async def test_who_does_not_listen_waits_for_its_refusals(rig: Rig) -> None:
+async def test_client_that_ignores_refusals_gets_delayed_ones(rig: Rig) -> None:
     """The first refusals of a second come at once, so that a client that listens loses no time; the others are held for a moment."""
     limit, pauses, statuses = _limit(rig, Clock(), 1), list[float](), list[int]()
     await limit.admit("default")

@@ -1,4 +1,4 @@
-"""`wait` on an append: what was said is a memory, or found, when the answer comes; and the answer says which."""
+"""`wait` on an append: the response comes when the messages are promoted or searchable, and reports which."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def recalled(http: httpx.AsyncClient, user: str = "ada") -> list[str]:
 
 
 @pytest.mark.parametrize("wait", ["searchable", "true", "10"])
-async def test_what_was_said_is_found_by_meaning_when_the_answer_comes(wait: str, settings: Settings, redis_url: str) -> None:
+async def test_append_with_wait_returns_after_the_messages_are_searchable(wait: str, settings: Settings, redis_url: str) -> None:
     async with server(settings, redis_url) as http:
         for number in range(5):
             user = f"user-{number}"
@@ -62,13 +62,13 @@ async def test_what_was_said_is_found_by_meaning_when_the_answer_comes(wait: str
             assert await recalled(http, user) == [SAID]
 
 
-async def test_without_wait_nothing_is_said_of_it(settings: Settings, redis_url: str) -> None:
+async def test_append_without_wait_reports_no_stage(settings: Settings, redis_url: str) -> None:
     async with server(settings, redis_url) as http:
         assert (await append(http, "false", SAID))["reached"] is None
         assert (await append(http, "0", "More."))["reached"] is None
 
 
-async def test_what_was_promoted_is_a_memory(settings: Settings, redis_url: str) -> None:
+async def test_append_with_wait_promoted_returns_after_the_messages_are_memories(settings: Settings, redis_url: str) -> None:
     async with server(settings, redis_url) as http:
         answer = await append(http, "promoted", SAID, "I keep bees.")
         assert answer["reached"] in ("promoted", "searchable")
@@ -76,34 +76,36 @@ async def test_what_was_promoted_is_a_memory(settings: Settings, redis_url: str)
         assert {memory["text"] for memory in listed["memories"]} == {SAID, "I keep bees."}
 
 
-async def test_what_nothing_is_remembered_of_holds_nothing_up(settings: Settings, redis_url: str) -> None:
+async def test_messages_that_create_no_memory_do_not_delay_wait(settings: Settings, redis_url: str) -> None:
     async with server(settings, redis_url) as http:
         assert (await append(http, "searchable", "hi", "thanks!"))["reached"] == "searchable"
         await append(http, "searchable", SAID)
         assert (await append(http, "searchable", SAID, session="wednesday"))["reached"] == "searchable", "it is said already"
 
 
-async def test_without_a_worker_the_answer_comes_in_time_and_says_that_it_is_only_stored(settings: Settings, redis_url: str) -> None:
+async def test_wait_without_a_worker_times_out_and_reports_stored(settings: Settings, redis_url: str) -> None:
     async with without_worker(settings, redis_url) as http:
         answer = await asyncio.wait_for(append(http, "0.2", SAID), 10)
     assert (answer["reached"], answer["appended"]) == ("stored", 1)
 
 
 @pytest.mark.parametrize("off", ["LONG_TERM_MEMORY", "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY"])
-async def test_what_never_becomes_a_memory_is_not_waited_for(off: str, make_settings: Callable[..., Settings], redis_url: str) -> None:
+async def test_wait_returns_immediately_if_messages_never_become_memories(
+    off: str, make_settings: Callable[..., Settings], redis_url: str
+) -> None:
     async with without_worker(make_settings(**{off: "false"}), redis_url) as http:
         answer = await asyncio.wait_for(append(http, "20", SAID), 10)
     assert answer["reached"] == "stored"
 
 
-async def test_without_an_embedder_it_is_promoted_and_no_more(redis_url: str, settings: Settings) -> None:
+async def test_wait_during_an_embedder_outage_reports_promoted(redis_url: str, settings: Settings) -> None:
     away = load_settings(KEY_PREFIX=settings.redis.key_prefix, EMBEDDING_BASE_URL="http://127.0.0.1:1/v1", EMBEDDING_DIMENSIONS=8)
     async with server(away, redis_url) as http:
         assert (await append(http, "promoted", SAID))["reached"] == "promoted"
         assert (await append(http, "0.3", "I keep bees."))["reached"] == "promoted"
 
 
-async def test_a_repeat_under_its_key_is_answered_the_same(settings: Settings, redis_url: str) -> None:
+async def test_append_repeated_under_its_idempotency_key_returns_the_same_stage(settings: Settings, redis_url: str) -> None:
     async with server(settings, redis_url) as http:
         asked: dict[str, Any] = {
             "params": {"wait": "searchable"},
@@ -116,7 +118,7 @@ async def test_a_repeat_under_its_key_is_answered_the_same(settings: Settings, r
 
 
 @pytest.mark.parametrize("wait", ["soon", "-1", "21", "nan", ""])
-async def test_anything_else_is_refused_by_name(wait: str, settings: Settings, redis_url: str) -> None:
+async def test_invalid_wait_value_is_refused_by_name(wait: str, settings: Settings, redis_url: str) -> None:
     async with without_worker(settings, redis_url) as http:
         answer = await http.post(
             "/v1/working-memory/s/messages", params={"wait": wait}, json={"messages": [{"role": "user", "content": "x"}]}
@@ -127,7 +129,7 @@ async def test_anything_else_is_refused_by_name(wait: str, settings: Settings, r
     assert "promoted, searchable" in problem["msg"]
 
 
-async def test_waiting_looks_less_and_less_often(settings: Settings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wait_polls_less_and_less_often(settings: Settings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with without_worker(settings, redis_url) as http:
         sent = commands_under(settings.redis.key_prefix, monkeypatch)
         await append(http, "2", SAID)
@@ -135,7 +137,7 @@ async def test_waiting_looks_less_and_less_often(settings: Settings, redis_url: 
     assert 2 <= len(looks) <= 25
 
 
-async def test_both_clients_can_wait(settings: Settings, redis_url: str) -> None:
+async def test_both_clients_support_wait(settings: Settings, redis_url: str) -> None:
     message = {"role": "user", "content": SAID}
     async with stack(settings, redis_url) as url:
         config = MemoryClientConfig(base_url=url)

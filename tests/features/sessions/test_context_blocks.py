@@ -1,4 +1,4 @@
-"""What a harness puts into a user's messages is context: it stays in the session, and is nobody's statement."""
+"""Blocks that a harness adds to a user's messages are context. They are stored in the session and never remembered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ JAZZ = "The user likes jazz (2025)"
         (f"<article>{FACT}</article> 1 < 2 > 0", f"<article>{FACT}</article> 1 < 2 > 0"),
     ],
 )
-def test_only_closed_blocks_of_these_tags_are_context(text: str, outside: str) -> None:
+def test_only_closed_blocks_with_context_tags_are_context(text: str, outside: str) -> None:
     assert BLOCKS.outside(text) == outside
 
 
@@ -61,7 +61,7 @@ async def append(rig: Rig, *contents: str) -> None:
     await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "ana", "messages": messages}))
 
 
-async def test_the_content_of_a_block_stays_in_the_session_and_is_not_remembered(rig: Rig) -> None:
+async def test_context_block_is_stored_in_the_session_but_not_remembered(rig: Rig) -> None:
     said = f"<relevant-memories>\n- {JAZZ}\n</relevant-memories>\n\n{FACT}"
     await append(
         rig, said, f"<task-notification>{JAZZ}</task-notification>", f"<system-reminder>{JAZZ} I live in Oslo.", "I moved to Bergen."
@@ -78,7 +78,7 @@ async def test_the_content_of_a_block_stays_in_the_session_and_is_not_remembered
     assert session.messages[0].content == said
 
 
-async def test_an_operator_names_the_tags(make_rig: MakeRig) -> None:
+async def test_context_tags_are_configurable(make_rig: MakeRig) -> None:
     async with make_rig(None, CONTEXT_TAGS="my-context") as rig:
         await append(rig, f"<my_context>{JAZZ}</my_context> {FACT}", "<system-reminder>I live in Oslo.</system-reminder>")
         await rig.work()
@@ -86,7 +86,7 @@ async def test_an_operator_names_the_tags(make_rig: MakeRig) -> None:
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-async def test_a_summary_does_not_repeat_a_block(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, with_model: bool) -> None:
+async def test_summary_does_not_repeat_context_blocks(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, with_model: bool) -> None:
     async with make_rig(chat if with_model else None) as rig:
         said = [
             f"<system-reminder>The pin of the {n}. door is secret{n}</system-reminder>I painted the {n}. door green." for n in range(60)
@@ -100,7 +100,7 @@ async def test_a_summary_does_not_repeat_a_block(make_rig: MakeRig, chat: OpenAI
         assert "secret" not in str(lookalike.bodies("chat"))
 
 
-async def test_a_memory_that_a_caller_states_keeps_its_text(rig: Rig) -> None:
+async def test_context_tags_in_a_created_memory_are_kept(rig: Rig) -> None:
     stated = f"<system-reminder>{JAZZ}</system-reminder> {FACT}"
     body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": "m", "user_id": "ana", "text": stated}]})
     await rig.rt[MemoryService].create(SCOPE, body)

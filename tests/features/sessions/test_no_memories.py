@@ -1,4 +1,4 @@
-"""What a session holds and nobody remembers."""
+"""Session messages that are not remembered."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ async def _promoted(rig: Rig, *said: tuple[str, str]) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "tool", "function"])
-async def test_programs_and_tools_are_not_remembered(rig: Rig, role: str) -> None:
+async def test_messages_of_programs_and_tools_are_not_remembered(rig: Rig, role: str) -> None:
     assert await _promoted(rig, (role, "Ana lives in Oslo."), ("user", "I live in Rome.")) == {"I live in Rome.": False}
 
 
-async def test_requests_are_unwrapped_and_questions_marked(rig: Rig) -> None:
+async def test_small_talk_is_skipped_remember_requests_unwrapped_and_questions_marked(rig: Rig) -> None:
     said = ["Remember that I like figs", "please forget what I said about my job", "asdf", "gtg bye", "你好", "Where do I live?", "No."]
     assert await _promoted(rig, *[("user", text) for text in said]) == {"I like figs": False, "Where do I live?": True, "No.": False}

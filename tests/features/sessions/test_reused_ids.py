@@ -1,4 +1,4 @@
-"""An id of a message that is used again: no message and no memory of it is lost, and a correction stays one."""
+"""Reused message ids lose no message and no memory, and a correction stays a correction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def remembered(http: httpx.AsyncClient, rig: Rig) -> list[str]:
     return sorted(memory["text"] for memory in (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"])
 
 
-async def test_an_append_under_a_known_id_with_other_words_is_a_message_of_its_own(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_append_with_a_reused_id_and_other_text_adds_a_new_message(rig: Rig, http: httpx.AsyncClient) -> None:
     await append(http, message(DENTIST))
     assert await remembered(http, rig) == [DENTIST]
     second = await append(http, message(PLUMBER))
@@ -63,7 +63,7 @@ async def test_an_append_under_a_known_id_with_other_words_is_a_message_of_its_o
     assert await shown(http) == [("msg-1", DENTIST), (other, PLUMBER)]
 
 
-async def test_ids_that_are_used_twice_in_one_request_lose_nothing(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_repeated_ids_in_one_request_lose_no_message(rig: Rig, http: httpx.AsyncClient) -> None:
     await append(http, message(DENTIST), message(PLUMBER))
     first = await shown(http)
     assert [text for _, text in first] == [DENTIST, PLUMBER]
@@ -75,7 +75,7 @@ async def test_ids_that_are_used_twice_in_one_request_lose_nothing(rig: Rig, htt
     assert await remembered(http, rig) == [DENTIST, PLUMBER]
 
 
-async def test_a_put_that_corrects_a_message_corrects_its_memory_and_keeps_the_version(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_put_that_corrects_a_message_updates_its_memory_and_keeps_the_history(rig: Rig, http: httpx.AsyncClient) -> None:
     await put(http, message(DENTIST))
     assert await remembered(http, rig) == [DENTIST]
     corrected = await put(http, message("My dentist is Dr Kim in Oslo"))
@@ -87,7 +87,7 @@ async def test_a_put_that_corrects_a_message_corrects_its_memory_and_keeps_the_v
     assert DENTIST in str(history)
 
 
-async def test_a_put_that_takes_a_correction_back_gives_the_memory_its_former_text(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_put_that_reverts_a_correction_restores_the_memory_text(rig: Rig, http: httpx.AsyncClient) -> None:
     for text in (DENTIST, PLUMBER, DENTIST, PLUMBER):
         await put(http, message(text))
         await put(http, message(text))
@@ -95,7 +95,7 @@ async def test_a_put_that_takes_a_correction_back_gives_the_memory_its_former_te
         assert await remembered(http, rig) == [text]
 
 
-async def test_a_deleted_memory_stays_deleted_when_a_put_brings_its_message_again(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_deleted_memory_is_not_restored_when_a_put_repeats_its_message(rig: Rig, http: httpx.AsyncClient) -> None:
     both = (message(DENTIST), message(PLUMBER, "msg-2"))
     await put(http, *both)
     assert await remembered(http, rig) == [DENTIST, PLUMBER]
@@ -106,7 +106,7 @@ async def test_a_deleted_memory_stays_deleted_when_a_put_brings_its_message_agai
     assert await remembered(http, rig) == [PLUMBER]
 
 
-async def test_a_role_that_no_chat_api_has_is_named_in_notices(http: httpx.AsyncClient) -> None:
+async def test_unknown_chat_role_is_reported_in_notices(http: httpx.AsyncClient) -> None:
     answered = await append(http, {"role": "robot", "content": "I rust"}, {"role": "assistant", "content": "Oil helps"})
     assert ["'robot'" in notice for notice in answered["notices"]] == [True]
     assert answered["notices"] == (await put(http, {"role": "robot", "content": "I rust"}))["notices"]

@@ -1,4 +1,7 @@
-"""Memories that a session holds: what is sent again unchanged is no new write, so what was deleted stays deleted; anything else is one."""
+"""Memories in a session: an unchanged repeat is no new write, so a deleted memory stays deleted.
+
+Any change is a new write.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ async def stored_and_deleted(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"context": "a summary"}, {"data": {"a": 1}}], ids=["same", "context", "data"])
-async def test_the_whole_list_again_brings_nothing_back(rig: Rig, more: dict[str, Any]) -> None:
+async def test_repeated_put_of_session_memories_does_not_restore_a_deleted_one(rig: Rig, more: dict[str, Any]) -> None:
     await stored_and_deleted(rig)
     await put(rig, OWN, {"id": "new", "text": "and plums"}, **more)
     await rig.work()
@@ -47,7 +50,7 @@ async def test_the_whole_list_again_brings_nothing_back(rig: Rig, more: dict[str
 
 
 @pytest.mark.parametrize("when", ["before it was stored", "afterwards"])
-async def test_what_a_client_read_and_sends_again_brings_nothing_back(rig: Rig, when: str) -> None:
+async def test_session_read_and_put_back_does_not_restore_a_deleted_memory(rig: Rig, when: str) -> None:
     """Archived clients read a session, add something, and send all of it."""
     await put(rig, OWN)
     copy = await read(rig) if when == "before it was stored" else {}
@@ -61,7 +64,7 @@ async def test_what_a_client_read_and_sends_again_brings_nothing_back(rig: Rig, 
     assert await remembered(rig) == []
 
 
-async def test_a_session_says_still_that_it_was_stored_when_it_is_sent_again(rig: Rig) -> None:
+async def test_persisted_at_is_kept_when_a_memory_is_put_again(rig: Rig) -> None:
     await put(rig, OWN)
     await rig.work()
     (before,) = (await read(rig))["memories"]
@@ -71,7 +74,7 @@ async def test_a_session_says_still_that_it_was_stored_when_it_is_sent_again(rig
 
 
 @pytest.mark.parametrize("change", [{"text": "Ada likes plums"}, {"topics": ["food"]}, {"created_at": "2020-01-01T00:00:00Z"}], ids=str)
-async def test_another_text_under_the_id_is_stored(rig: Rig, change: dict[str, Any]) -> None:
+async def test_changed_memory_under_a_deleted_id_is_stored(rig: Rig, change: dict[str, Any]) -> None:
     await stored_and_deleted(rig)
     await put(rig, {**OWN, **change})
     await rig.work()
@@ -80,14 +83,14 @@ async def test_another_text_under_the_id_is_stored(rig: Rig, change: dict[str, A
     assert shown["persisted_at"] is not None
 
 
-async def test_another_session_stores_it(rig: Rig) -> None:
+async def test_deleted_memory_put_in_another_session_is_stored(rig: Rig) -> None:
     await stored_and_deleted(rig)
     await put(rig, OWN, session="t")
     await rig.work()
     assert await remembered(rig) == ["Ada likes figs"]
 
 
-async def test_what_the_session_did_not_hold_any_more_is_stored(rig: Rig) -> None:
+async def test_memory_removed_from_the_session_and_put_again_is_stored(rig: Rig) -> None:
     await stored_and_deleted(rig)
     await put(rig)
     await put(rig, OWN)
@@ -95,7 +98,7 @@ async def test_what_the_session_did_not_hold_any_more_is_stored(rig: Rig) -> Non
     assert await remembered(rig) == ["Ada likes figs"]
 
 
-async def test_a_deletion_counts_for_all_that_was_written_before_it(rig: Rig) -> None:
+async def test_deletion_covers_pending_changes_but_not_later_ones(rig: Rig) -> None:
     await put(rig, OWN)
     await rig.work()
     await put(rig, {**OWN, "text": "Ada likes kiwis"})
@@ -107,7 +110,7 @@ async def test_a_deletion_counts_for_all_that_was_written_before_it(rig: Rig) ->
     assert await remembered(rig) == ["Ada likes plums"]
 
 
-async def test_nothing_comes_back_after_an_erasure(rig: Rig) -> None:
+async def test_erasure_discards_pending_session_memories(rig: Rig) -> None:
     await stored_and_deleted(rig)
     await put(rig, {**OWN, "text": "Ada likes plums"})
     name = (await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))).member

@@ -1,4 +1,4 @@
-"""What the working memory routes make of headers and parameters."""
+"""How the working memory routes read headers and parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESSAGES = {"messages": [{"role": "user", "content": "hi"}]}
         ("PATCH", "/v1/working-memory/s1/data", {"data": {}}),
     ],
 )
-async def test_answers_carry_the_version(api: httpx.AsyncClient, method: str, path: str, body: object) -> None:
+async def test_responses_carry_the_version_as_etag(api: httpx.AsyncClient, method: str, path: str, body: object) -> None:
     assert (await api.request(method, path, json=body)).headers["etag"] == '"7"'
 
 
@@ -28,7 +28,7 @@ async def test_answers_carry_the_version(api: httpx.AsyncClient, method: str, pa
     ("method", "path"),
     [("PUT", "/v1/working-memory/s1"), ("POST", "/v1/working-memory/s1/messages"), ("PATCH", "/v1/working-memory/s1/data")],
 )
-async def test_if_match_is_passed_on(
+async def test_if_match_is_passed_to_the_service(
     api: httpx.AsyncClient, recorded: Recorded, method: str, path: str, header: str | None, passed: str | None
 ) -> None:
     headers = {} if header is None else {"If-Match": header}
@@ -51,19 +51,19 @@ async def test_if_match_is_passed_on(
         ("x" * 100, 422),
     ],
 )
-async def test_an_if_match_that_is_no_version(api: httpx.AsyncClient, recorded: Recorded, header: str, status: int) -> None:
+async def test_malformed_if_match_is_refused(api: httpx.AsyncClient, recorded: Recorded, header: str, status: int) -> None:
     answer = await api.put("/v1/working-memory/s1", json={}, headers=[(b"If-Match", header.encode("latin-1"))])
     assert answer.status_code == status
     assert not recorded.calls
 
 
-async def test_missing_times_are_pointed_out(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_missing_message_times_return_a_deprecation_warning(api: httpx.AsyncClient, recorded: Recorded) -> None:
     assert "x-deprecation-warning" not in (await api.put("/v1/working-memory/s1", json=MESSAGES)).headers
     recorded.answers["working.put"] = session_answer(missing_timestamps=True)
     assert "created_at" in (await api.put("/v1/working-memory/s1", json=MESSAGES)).headers["x-deprecation-warning"]
 
 
-async def test_parameters_of_a_put(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_put_parameters_are_passed_to_the_service(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.put(
         "/v1/working-memory/s1?user_id=u&namespace=n&model_name=my-litellm-model&context_window_max=4000&background=true",
         json={"user_id": "body"},
@@ -75,29 +75,31 @@ async def test_parameters_of_a_put(api: httpx.AsyncClient, recorded: Recorded) -
 
 
 @pytest.mark.parametrize(("given", "passed"), [("5", 5), ("0", None), ("-3", None)])
-async def test_recent_messages_limit(api: httpx.AsyncClient, recorded: Recorded, given: str, passed: int | None) -> None:
+async def test_recent_messages_limit_below_one_means_no_limit(
+    api: httpx.AsyncClient, recorded: Recorded, given: str, passed: int | None
+) -> None:
     await api.get(f"/v1/working-memory/s1?recent_messages_limit={given}&context_window_max=0")
     assert recorded.last[2]["recent_messages_limit"] == passed
     assert recorded.last[2]["context_window_max"] is None
 
 
-async def test_of_two_equal_parameters_the_last_counts(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_last_of_repeated_query_parameters_wins(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.get("/v1/working-memory/s1?user_id=a&user_id=b")
     assert recorded.last[2]["user_id"] == "b"
 
 
-async def test_the_scope_of_patched_data(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_patch_data_takes_user_from_body_and_namespace_from_query(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.patch("/v1/working-memory/s1/data?user_id=q&namespace=n", json={"data": {"a": None}, "user_id": "b"})
     assert recorded.last == ("working.patch_data", ("s1", {"a": None}), {"namespace": "n", "user_id": "b", "if_match": None})
 
 
-async def test_defaults_of_the_list(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_list_has_default_limit_and_offset(api: httpx.AsyncClient, recorded: Recorded) -> None:
     answer = await api.get("/v1/working-memory/")
     assert answer.json() == {"sessions": ["s1"], "total": 1}
     assert recorded.last[2] == {"namespace": None, "user_id": None, "limit": 20, "offset": 0}
 
 
-async def test_deleting_memories_by_repeated_parameter(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_memories_are_deleted_by_repeated_query_parameters(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.delete("/v1/long-term-memory", params={"memory_ids": ["a", "b,c", "d/e"]})
     assert recorded.last == ("longterm.delete", (["a", "b,c", "d/e"],), {})
     await api.delete("/v1/long-term-memory")
@@ -105,13 +107,13 @@ async def test_deleting_memories_by_repeated_parameter(api: httpx.AsyncClient, r
 
 
 @pytest.mark.parametrize(("given", "passed"), [("true", True), ("false", False), ("1", True)])
-async def test_optimize_query(api: httpx.AsyncClient, recorded: Recorded, given: str, passed: bool) -> None:
+async def test_optimize_query_is_passed_to_the_service(api: httpx.AsyncClient, recorded: Recorded, given: str, passed: bool) -> None:
     for path, body in (("/v1/long-term-memory/search", {"text": "x"}), ("/v1/memory/prompt", {"query": "x"})):
         await api.post(f"{path}?optimize_query={given}", json=body)
         assert recorded.last[2] == {"optimize_query": passed}
 
 
-async def test_the_wire_shape_of_a_session(api: httpx.AsyncClient) -> None:
+async def test_session_json_follows_the_contract(api: httpx.AsyncClient) -> None:
     body = (await api.get("/v1/working-memory/s1")).json()
     assert "new_session" not in body
     assert "unsaved" not in body

@@ -25,7 +25,7 @@ def says(*texts: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text, "id": text[:50], **more} for text in texts]}
 
 
-async def test_the_answer_of_a_put_is_what_a_get_gives(rig: Rig) -> None:
+async def test_put_returns_what_a_later_get_returns(rig: Rig) -> None:
     body = says("a", "b") | {
         "context": "c",
         "data": {"k": [1, {}]},
@@ -43,7 +43,7 @@ async def test_the_answer_of_a_put_is_what_a_get_gives(rig: Rig) -> None:
     assert seen.memories[0].id == "m"
 
 
-async def test_created_at_stays_when_a_replacement_does_not_name_it(rig: Rig) -> None:
+async def test_put_without_created_at_keeps_the_earlier_one(rig: Rig) -> None:
     first = await put(rig, says("a"))
     assert (await put(rig, says("b"))).created_at == first.created_at == (await get(rig)).created_at
     given = datetime(2020, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ async def test_created_at_stays_when_a_replacement_does_not_name_it(rig: Rig) ->
     assert (await put(rig, says("c"))).created_at == given == (await get(rig)).created_at
 
 
-async def test_messages_and_memories_without_ids_get_the_same_again(rig: Rig) -> None:
+async def test_repeated_put_without_ids_generates_the_same_ids(rig: Rig) -> None:
     body = {
         "messages": [{"role": "user", "content": "yes"}] * 2 + [{"role": "assistant", "content": "yes"}],
         "memories": [{"text": "figs"}],
@@ -65,7 +65,7 @@ async def test_messages_and_memories_without_ids_get_the_same_again(rig: Rig) ->
     assert other.memories[0].id != first.memories[0].id
 
 
-async def test_the_scope_of_the_body_counts_before_the_query(rig: Rig) -> None:
+async def test_scope_in_the_body_overrides_the_query_parameters(rig: Rig) -> None:
     await put(rig, says("a") | {"namespace": "body"}, namespace="query", user_id="query")
     seen = await get(rig, namespace="body", user_id="query")
     assert (seen.namespace, seen.user_id) == ("body", "query")
@@ -73,7 +73,7 @@ async def test_the_scope_of_the_body_counts_before_the_query(rig: Rig) -> None:
         await get(rig, namespace="query", user_id="query")
 
 
-async def test_a_session_is_found_by_its_id_alone_when_it_is_the_only_one(rig: Rig) -> None:
+async def test_session_is_found_by_id_alone_only_if_it_is_unique(rig: Rig) -> None:
     await put(rig, says("a") | {"namespace": "n", "user_id": "u"})
     for part in ({}, {"namespace": "n"}, {"user_id": "u"}, {"namespace": "", "user_id": ""}):
         assert (await get(rig, **part)).user_id == "u"
@@ -96,7 +96,7 @@ async def test_a_session_is_found_by_its_id_alone_when_it_is_the_only_one(rig: R
     assert (await rig.rt[SessionService].delete(SCOPE, "s")).status == "ok"
 
 
-async def test_the_last_messages_in_the_order_of_their_times(rig: Rig) -> None:
+async def test_recent_messages_limit_returns_the_last_messages_ordered_by_time(rig: Rig) -> None:
     times = ["2024-01-03T00:00:00", 1704067200, "2024-01-02T00:00:00+00:00"]  # naive, epoch (2024-01-01), aware
     messages = [{"role": "user", "content": str(at), "created_at": at} for at in times]
     await put(rig, {"messages": messages})
@@ -106,7 +106,7 @@ async def test_the_last_messages_in_the_order_of_their_times(rig: Rig) -> None:
         assert len((await get(rig, recent_messages_limit=none)).messages) == 3
 
 
-async def test_a_window_cuts_the_view_and_nothing_else(rig: Rig) -> None:
+async def test_context_window_limits_the_returned_messages_only(rig: Rig) -> None:
     await put(rig, says(*(f"message number {number} " + "word " * 50 for number in range(10))))
     seen = await get(rig, context_window_max=200)
     assert 1 <= len(seen.messages) < 10
@@ -116,7 +116,7 @@ async def test_a_window_cuts_the_view_and_nothing_else(rig: Rig) -> None:
     assert len((await get(rig, model_name="a-model-nobody-knows")).messages) == 10
 
 
-async def test_percentages(rig: Rig) -> None:
+async def test_context_percentages_follow_the_window(rig: Rig) -> None:
     await put(rig, says("word " * 699))
     tokens = rig.rt.counter.count_message("user", "word " * 699)
     seen = await get(rig, context_window_max=1000)
@@ -128,7 +128,7 @@ async def test_percentages(rig: Rig) -> None:
     assert (await get(rig, context_window_max=1)).context_percentage_total_used == 100.0
 
 
-async def test_times_in_the_future_and_times_that_are_missing(rig: Rig, make_rig: MakeRig) -> None:
+async def test_future_message_times_are_refused_and_missing_ones_reported(rig: Rig, make_rig: MakeRig) -> None:
     late = (datetime.now(UTC) + timedelta(seconds=1000)).isoformat()
     with pytest.raises(BadInput) as refused:
         await put(rig, {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b", "created_at": late}]})
@@ -145,7 +145,7 @@ async def test_times_in_the_future_and_times_that_are_missing(rig: Rig, make_rig
         assert (await put(strict, says("a", created_at=0))).messages
 
 
-async def test_an_append_makes_extends_and_repeats(rig: Rig) -> None:
+async def test_append_creates_extends_and_repeats_idempotently(rig: Rig) -> None:
     body = AppendMessagesRequest.model_validate(says("a", "b"))
     first = await rig.rt[SessionService].append(SCOPE, "s", body)
     again = await rig.rt[SessionService].append(SCOPE, "s", body)
@@ -157,7 +157,7 @@ async def test_an_append_makes_extends_and_repeats(rig: Rig) -> None:
     assert await rig.contents("s") == ["a", "b"]
 
 
-async def test_fifty_programs_append_to_one_session(rig: Rig) -> None:
+async def test_fifty_concurrent_appends_keep_every_message_and_version(rig: Rig) -> None:
     answers = await gathered(rig.append("s", f"{writer} one", f"{writer} two", context_window_max=100_000) for writer in range(50))
     said = await rig.contents("s")
     assert len(said) == len(set(said)) == 100
@@ -167,7 +167,7 @@ async def test_fifty_programs_append_to_one_session(rig: Rig) -> None:
         assert said.index(f"{writer} two") == said.index(f"{writer} one") + 1
 
 
-async def test_data_is_patched_and_nothing_else(rig: Rig) -> None:
+async def test_patch_data_changes_only_the_data(rig: Rig) -> None:
     await put(rig, says("a") | {"data": {"keep": 1, "drop": 2, "deep": {"x": 1, "y": 2}}, "ttl_seconds": 500, "namespace": "n"})
     answer = await rig.rt[SessionService].patch_data(SCOPE, "s", {"drop": None, "deep": {"y": None, "z": []}, "new": "é"})
     assert answer.session.data == {"keep": 1, "deep": {"x": 1, "z": []}, "new": "é"}
@@ -181,7 +181,7 @@ async def test_data_is_patched_and_nothing_else(rig: Rig) -> None:
         await rig.rt[SessionService].patch_data(SCOPE, "s", {"a": 1}, namespace="other")
 
 
-async def test_patches_and_appends_at_once_lose_nothing(rig: Rig) -> None:
+async def test_concurrent_patches_and_appends_lose_nothing(rig: Rig) -> None:
     await put(rig)
     await gathered(
         [
@@ -194,7 +194,7 @@ async def test_patches_and_appends_at_once_lose_nothing(rig: Rig) -> None:
     assert len(seen.messages) == 20
 
 
-async def test_lists(rig: Rig) -> None:
+async def test_list_filters_and_pages_sessions(rig: Rig) -> None:
     for number in range(5):
         await put(rig, says("a") | {"namespace": "n" if number % 2 else "N"}, f"s{number}")
     assert (await rig.rt[SessionService].list(SCOPE)).model_dump() == {"sessions": [f"s{n}" for n in range(5)], "total": 5}
@@ -204,7 +204,7 @@ async def test_lists(rig: Rig) -> None:
     assert (await rig.rt[SessionService].list(SCOPE, limit=2, offset=50)).model_dump() == {"sessions": [], "total": 5}
 
 
-async def test_flags_of_messages_round_trip(rig: Rig) -> None:
+async def test_message_flags_are_stored_and_prevent_promotion(rig: Rig) -> None:
     stored = {"persisted_at": "2024-01-01T00:00:00Z", "discrete_memory_extracted": "t"}
     await put(rig, says("a", **stored))
     (message,) = (await get(rig)).messages

@@ -66,7 +66,7 @@ async def test_different_identities_are_different_sessions(rig: Rig, refs: tuple
         assert all(other.session_id == ref.session_id for other in found)
 
 
-async def test_tenants_do_not_meet(rig: Rig) -> None:
+async def test_tenants_cannot_see_each_others_sessions(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending("mine"))
     other = Scope("other")
     assert await rig.rt[SessionStore].get(other, REF) is None
@@ -86,21 +86,21 @@ async def test_a_repeated_append_changes_nothing(rig: Rig) -> None:
     assert await texts(rig) == ["a", "b", "c"]
 
 
-async def test_the_same_id_with_other_words_is_another_message(rig: Rig) -> None:
+async def test_same_message_id_with_other_text_is_another_message(rig: Rig) -> None:
     """Two programs may both count their messages from 1; neither may lose one."""
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("first", "1"), message("second", "1")]))
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("third", "1"), message("first", "1")]))
     assert await texts(rig) == ["first", "second", "third"]
 
 
-async def test_a_put_keeps_doubles_and_their_order(rig: Rig) -> None:
+async def test_put_keeps_duplicate_messages_and_their_order(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a", "b", "a"))
     assert await texts(rig) == ["a", "b", "a"]
     await rig.rt[SessionStore].write(SCOPE, REF, putting("b", "a"))
     assert await texts(rig) == ["b", "a"]
 
 
-async def test_fifty_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> None:
+async def test_fifty_concurrent_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> None:
     async def one(writer: int) -> None:
         for turn in range(4):
             await rig.rt[SessionStore].write(SCOPE, REF, appending(f"{writer}-{turn}-a", f"{writer}-{turn}-b"))
@@ -121,7 +121,7 @@ async def test_fifty_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> N
     assert journal.complete
 
 
-async def test_a_thousand_messages_and_a_very_long_one(rig: Rig) -> None:
+async def test_thousands_of_messages_and_a_very_long_one_are_stored(rig: Rig) -> None:
     many = [message(f"m{number}") for number in range(5001)]
     written = await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", many))
     assert (written.added, written.messages) == (5001, 5001)
@@ -135,7 +135,7 @@ async def test_a_thousand_messages_and_a_very_long_one(rig: Rig) -> None:
     assert (replaced.added, replaced.messages) == (0, 5001)
 
 
-async def test_reading_the_last_messages(rig: Rig) -> None:
+async def test_get_returns_the_requested_number_of_last_messages(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending(*"abcde"))
     for last, expected in ((1, "e"), (3, "cde"), (99, "abcde"), (None, "abcde")):
         state = await rig.rt[SessionStore].get(SCOPE, REF, last)
@@ -155,7 +155,7 @@ DATA = {
 }
 
 
-async def test_data_comes_back_as_it_was(rig: Rig) -> None:
+async def test_session_data_is_read_back_unchanged(rig: Rig) -> None:
     held = MemoryRecord(id="1", text="a", topics=[])
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a", data=DATA, context="ctx", memories=[held]))
     state = await rig.rt[SessionStore].get(SCOPE, REF)
@@ -168,7 +168,7 @@ async def test_data_comes_back_as_it_was(rig: Rig) -> None:
     assert (state.data, state.context, len(state.messages), state.version) == ({}, "ctx", 1, 2)
 
 
-async def test_a_put_removes_what_it_does_not_name_and_an_append_leaves_it(rig: Rig) -> None:
+async def test_put_clears_unnamed_fields_and_append_keeps_them(rig: Rig) -> None:
     full = {"context": "ctx", "context_tokens": 3, "data": {"k": 1}, "client_tokens": 7, "window": 500, "ttl_seconds": 900}
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a", **full))
     await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
@@ -189,7 +189,7 @@ async def test_a_put_removes_what_it_does_not_name_and_an_append_leaves_it(rig: 
 
 
 @pytest.mark.parametrize("mode", ["put", "append"])
-async def test_if_match(rig: Rig, mode: str) -> None:
+async def test_if_match_requires_the_current_version(rig: Rig, mode: str) -> None:
     def write(expected: str | None, text: str) -> SessionWrite:
         return SessionWrite(mode, [message(text)], if_match=expected)
 
@@ -212,7 +212,7 @@ async def test_if_match(rig: Rig, mode: str) -> None:
     assert await rig.rt[SessionStore].merge_data(SCOPE, REF, {"a": 1}, "3") == 4
 
 
-async def test_of_writers_with_the_same_version_one_wins(rig: Rig) -> None:
+async def test_only_one_of_concurrent_writers_with_the_same_version_wins(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
 
     async def one(writer: int) -> bool:
@@ -231,7 +231,7 @@ async def ttls(rig: Rig) -> list[int]:
     return [await rig.rt.client.ttl(key) for key in (k.meta, k.messages, k.ids, k.doc)]
 
 
-async def test_ttl(rig: Rig) -> None:
+async def test_ttl_is_kept_by_appends_and_cleared_by_a_put_without_one(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a", ttl_seconds=500))
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
     await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
@@ -243,7 +243,7 @@ async def test_ttl(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("texts_", [(), ("a",)])
-async def test_a_ttl_of_zero_ends_a_session_at_once(rig: Rig, texts_: tuple[str, ...]) -> None:
+async def test_ttl_of_zero_expires_a_session_immediately(rig: Rig, texts_: tuple[str, ...]) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, putting(*texts_, ttl_seconds=0))
     assert await rig.rt[SessionStore].get(SCOPE, REF) is None
     assert (await rig.rt[SessionStore].list(SCOPE, None, None, 0, 10))[0] == 0
@@ -257,7 +257,7 @@ async def test_a_deleted_session_leaves_no_key(rig: Rig) -> None:
     assert await rig.raw_keys() <= {"wake", "cfg"}
 
 
-async def test_a_session_made_anew_starts_anew(rig: Rig) -> None:
+async def test_recreated_session_has_a_new_epoch_and_no_old_data(rig: Rig) -> None:
     first = await rig.rt[SessionStore].write(SCOPE, REF, putting("a", data={"a": 1}, context="c", ttl_seconds=100))
     await rig.rt[SessionStore].delete(SCOPE, REF)
     second = await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
@@ -275,7 +275,7 @@ async def expire(rig: Rig) -> None:
     await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
 
 
-async def test_numbers_go_on_after_an_expiry_with_waiting_messages(rig: Rig) -> None:
+async def test_message_numbers_continue_after_expiry_with_unpromoted_messages(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
     await expire(rig)
     await rig.rt[SessionStore].write(SCOPE, REF, appending("c"))
@@ -288,7 +288,7 @@ async def test_numbers_go_on_after_an_expiry_with_waiting_messages(rig: Rig) -> 
     assert journal.epoch == state.epoch
 
 
-async def test_the_summary_drops_exactly_its_messages(rig: Rig) -> None:
+async def test_applied_summary_removes_exactly_its_messages(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, putting(*"abcde", ttl_seconds=500))
     state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
@@ -318,7 +318,7 @@ async def test_the_summary_drops_exactly_its_messages(rig: Rig) -> None:
     ],
     ids=["longer", "same", "other first", "first gone", "last gone", "other context", "empty", "append"],
 )
-async def test_a_summary_is_refused_when_what_it_tells_changed(rig: Rig, change: SessionWrite, still: bool) -> None:
+async def test_summary_is_refused_if_the_summarized_messages_changed(rig: Rig, change: SessionWrite, still: bool) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, putting("a", "b", "c"))
     state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
@@ -328,7 +328,7 @@ async def test_a_summary_is_refused_when_what_it_tells_changed(rig: Rig, change:
     assert await texts(rig) == (before[2:] if still else before)
 
 
-async def test_a_summary_for_a_former_life_is_refused(rig: Rig) -> None:
+async def test_summary_of_a_deleted_session_is_refused_for_its_successor(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
     state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
@@ -339,7 +339,7 @@ async def test_a_summary_for_a_former_life_is_refused(rig: Rig) -> None:
     assert not await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 1, "sum", 1)
 
 
-async def test_ids_are_not_kept_for_ever(rig: Rig) -> None:
+async def test_known_message_ids_are_bounded(rig: Rig) -> None:
     """A program that PUTs a rolling window must not fill Redis with the ids of all that it ever said."""
     system = message("system prompt", "system")
     for turn in range(60):
@@ -350,7 +350,7 @@ async def test_ids_are_not_kept_for_ever(rig: Rig) -> None:
     assert again.added == 0
 
 
-async def test_listing_is_ordered_and_pages_do_not_overlap(rig: Rig) -> None:
+async def test_session_list_is_ordered_and_pages_do_not_overlap(rig: Rig) -> None:
     names = [f"s{number}" for number in range(25)]
     for name in names:
         await rig.rt[SessionStore].write(SCOPE, SessionRef(name, "ns"), appending("a"))
@@ -363,7 +363,7 @@ async def test_listing_is_ordered_and_pages_do_not_overlap(rig: Rig) -> None:
     assert seen == names
 
 
-async def test_a_forgotten_script_is_loaded_again(rig: Rig) -> None:
+async def test_flushed_lua_script_is_loaded_again(rig: Rig) -> None:
     await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
     await rig.rt.client.script_flush()
     await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
@@ -372,7 +372,7 @@ async def test_a_forgotten_script_is_loaded_again(rig: Rig) -> None:
     assert await texts(rig) == ["a", "b"]
 
 
-async def test_a_write_during_a_storm_of_deletes(rig: Rig) -> None:
+async def test_concurrent_writes_and_deletes_leave_a_consistent_session(rig: Rig) -> None:
     """Whatever the order, the session is either whole or not there, and its journal belongs to the life that is there."""
 
     async def write(number: int) -> None:
@@ -398,7 +398,7 @@ async def test_a_write_during_a_storm_of_deletes(rig: Rig) -> None:
         )
 
 
-async def test_equal_ids_of_different_sessions_do_not_meet(rig: Rig) -> None:
+async def test_same_message_id_is_independent_between_sessions(rig: Rig) -> None:
     shared = str(ULID())
     for ref in (SessionRef("a"), SessionRef("b"), SessionRef("a", "n")):
         written = await rig.rt[SessionStore].write(SCOPE, ref, SessionWrite("append", [message("same", shared)]))

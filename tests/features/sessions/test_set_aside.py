@@ -1,4 +1,7 @@
-"""A batch that extraction cannot do steps aside: later messages are extracted, and the batch alone is replayed or dropped, once."""
+"""A batch that extraction cannot process is set aside.
+
+Later messages are extracted, and only that batch is replayed or dropped, once.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ async def left(rig: Rig) -> list[str]:
     return sorted(key for key in await rig.raw_keys() if key.split(":")[0] in ("j", "jx", "wt", "due", "dead", "why", "try"))
 
 
-async def test_later_messages_are_extracted_and_a_replay_does_the_batch_alone_once(
+async def test_dead_batch_does_not_block_later_messages_and_can_be_replayed_once(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     async with make_rig(chat, **OFF) as rig:
@@ -79,7 +82,7 @@ async def test_later_messages_are_extracted_and_a_replay_does_the_batch_alone_on
             await rig.rt[OperationService].replay_operation(SCOPE, operation)
 
 
-async def test_a_batch_may_be_dropped(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_dead_batch_can_be_dropped(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         operation = await given_up(rig, lookalike)
         await rig.rt[OperationService].drop_operation(SCOPE, operation)
@@ -105,7 +108,7 @@ async def test_a_batch_that_fails_again_stays_a_dead_letter(make_rig: MakeRig, c
 
 
 @pytest.mark.parametrize("how", ["session", "memories", "user"])
-async def test_a_batch_goes_with_its_session_and_its_user(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, how: str) -> None:
+async def test_dead_batch_is_deleted_with_its_session_or_user(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, how: str) -> None:
     """Also when the session came to its end before: what waits of it outlives it."""
     async with make_rig(chat, **OFF) as rig:
         await given_up(rig, lookalike)
@@ -121,7 +124,7 @@ async def test_a_batch_goes_with_its_session_and_its_user(make_rig: MakeRig, cha
         assert await left(rig) == []
 
 
-async def test_erasing_a_user_reaches_what_waits_of_sessions_that_came_to_their_end(make_rig: MakeRig) -> None:
+async def test_user_erasure_includes_unpromoted_messages_of_expired_sessions(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         for session, user, namespace in (("s", "ann", "n"), ("t", "ann", "o"), ("u", "ben", "n")):
             body = {"messages": [{"role": "user", "content": f"{session} figs"}], "user_id": user, "namespace": namespace}
@@ -136,7 +139,7 @@ async def test_erasing_a_user_reaches_what_waits_of_sessions_that_came_to_their_
 
 
 @pytest.mark.parametrize("live", [True, False])
-async def test_setting_aside_and_settling_twice_has_the_effect_of_once(
+async def test_setting_aside_and_settling_a_batch_twice_has_one_effect(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, live: bool
 ) -> None:
     """As when the reply of the script was lost, or another worker came too late."""

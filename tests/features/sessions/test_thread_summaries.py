@@ -1,4 +1,4 @@
-"""The strategy "summary": one memory per session, brought up to date by each batch."""
+"""The "summary" strategy keeps one memory per session, and each batch updates it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def begin(rig: Rig) -> None:
     await rig.rt[SessionService].put(SCOPE, "s", body)
 
 
-async def test_each_batch_brings_the_one_memory_up_to_date(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_each_batch_updates_the_one_thread_summary(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         await begin(rig)
         for text, summary in (("I bought a canoe", "User bought a canoe."), ("It is green", "User bought a green canoe.")):
@@ -40,7 +40,7 @@ async def test_each_batch_brings_the_one_memory_up_to_date(make_rig: MakeRig, ch
         assert len(histories) == 1, "what it said before is its history"
 
 
-async def test_a_pinned_summary_stays_as_it_is(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_pinned_thread_summary_is_not_updated(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         await begin(rig)
         lookalike.scripted.raw = {"canoe": json.dumps({"summary": "User bought a canoe.", "topics": []})}
