@@ -1,4 +1,4 @@
-"""What a command does not need is not imported before it: importing is most of the time in which a server starts."""
+"""A command does not import what it does not need. Imports take most of the time in which a server starts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import sys
 _ASK = "import sys, agent_memory.interfaces.cli.run; print(sorted({'docket', 'mcp', 'openai', 'onnxruntime'} & sys.modules.keys()))"
 
 
-def test_the_api_is_imported_without_the_sdks_that_few_requests_need() -> None:
+def test_api_import_does_not_import_rarely_needed_sdks() -> None:
     done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

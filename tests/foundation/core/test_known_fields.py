@@ -1,4 +1,4 @@
-"""Which unknown names are nearly those that say whose data is meant, and what of a request is said to be ignored."""
+"""Misspelled owner fields, and which ignored fields of a request are reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SEARCH = frozenset(SearchRequest.model_fields)
         ("slots", "slot"),
     ],
 )
-def test_names_that_nearly_say_whose_data_is_meant(name: str, meant: str) -> None:
+def test_misspelled_owner_and_filter_fields_are_recognized(name: str, meant: str) -> None:
     assert nearest(name, SEARCH) == meant
 
 
@@ -59,11 +59,11 @@ def test_names_that_nearly_say_whose_data_is_meant(name: str, meant: str) -> Non
         "include_inactive",
     ],
 )
-def test_names_that_say_something_else(name: str) -> None:
+def test_unrelated_field_names_are_not_suggested(name: str) -> None:
     assert nearest(name, SEARCH) is None
 
 
-def test_only_what_is_a_field_there_can_be_meant() -> None:
+def test_only_fields_of_the_model_are_suggested() -> None:
     assert nearest("topic", UpdateWorkingMemory.model_fields) is None
     assert nearest("user", ForgetRequest.model_fields) is None
     assert nearest("session_id", MemoryPromptRequest.model_fields) == "session"
@@ -77,7 +77,7 @@ def read(model: Any, *, strict: bool = False, **fields: Any) -> tuple[Any, list[
 RECORD = {"id": "a", "text": "a fact"}
 
 
-def test_known_fields_are_read_once_and_nothing_is_said() -> None:
+def test_valid_request_is_parsed_once_with_no_ignored_fields() -> None:
     seen: list[Any] = []
 
     def validate(check: Any) -> Any:
@@ -88,7 +88,7 @@ def test_known_fields_are_read_once_and_nothing_is_said() -> None:
     assert (value.query, list(ignored), len(seen)) == ("q", [], 1)
 
 
-def test_what_is_read_is_what_the_model_reads() -> None:
+def test_checked_request_equals_what_the_model_parses() -> None:
     fields: dict[str, Any] = {"messages": [{"role": "user", "content": "hi", "id": "m", "created_at": 1, "own": [1]}], "session_id": "s"}
     fields |= {"memories": [RECORD | {"created_at": 1, "updated_at": 1, "last_accessed": 1}], "unsaved": True}
     value, ignored = read(UpdateWorkingMemory, **fields)
@@ -100,7 +100,7 @@ def test_what_is_read_is_what_the_model_reads() -> None:
     assert ignored == ["unsaved"]
 
 
-def test_a_session_id_beside_the_path_is_known() -> None:
+def test_session_id_beside_the_path_is_accepted() -> None:
     value, ignored = read(UpdateWorkingMemory, strict=True, session_id="s", user_id="ada")
     assert (value.user_id, ignored) == ("ada", [])
     assert "session_id" not in value.model_dump()
@@ -123,13 +123,13 @@ def test_ignored_fields_are_named_by_their_path() -> None:
         (UpdateWorkingMemory, {"memories": [RECORD | {"userid": "ada"}]}, "memories.0.userid", "user_id"),
     ],
 )
-def test_near_misses_are_refused_wherever_they_stand(model: Any, fields: dict[str, Any], path: str, meant: str) -> None:
+def test_misspelled_fields_are_refused_at_any_depth(model: Any, fields: dict[str, Any], path: str, meant: str) -> None:
     with pytest.raises(UnknownFields) as caught:
         read(model, **fields)
     assert [(".".join(map(str, one.path)), one.suggestion) for one in caught.value.fields] == [(path, meant)]
 
 
-def test_what_is_ignored_is_shown_as_plain_ascii_and_bounded() -> None:
+def test_ignored_field_names_are_escaped_and_bounded() -> None:
     assert ignored_names(
         [Unknown(("memories", 0, "a")), Unknown(("memories", 1, "a")), Unknown(("b\r\nx: y",)), Unknown(("ü\ud800",))]
     ) == ("memories.a, b%0D%0Ax: y, %C3%BC%3F")

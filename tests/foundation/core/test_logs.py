@@ -1,4 +1,4 @@
-"""Logs go to stderr, in one shape, without secrets."""
+"""Logs go to stderr, in one format, without secrets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in err.splitlines()]
 
 
-def test_json_lines_of_ours_and_of_libraries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_logs_include_own_records_and_library_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(load_settings(LOG_FORMAT="json").server)
     logging.getLogger("agent_memory.x").info("hello %s", "Ana", extra={"session": "s1"})
     logging.getLogger("agent_memory.x").debug("too fine")
@@ -57,7 +57,7 @@ def test_json_lines_of_ours_and_of_libraries(capsys: pytest.CaptureFixture[str])
     assert str(found[0]["timestamp"]).endswith("Z")
 
 
-def test_console_lines_and_plain_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_logs_have_plain_tracebacks_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(load_settings().server)
     configure_logging(load_settings().server)
     try:
@@ -88,7 +88,7 @@ def test_secrets_inside_texts_are_hidden(text: str, secret: str) -> None:
     assert HIDDEN in without_secrets(text)
 
 
-def test_ordinary_texts_stay() -> None:
+def test_ordinary_texts_are_logged_unchanged() -> None:
     for text in ("http://host/v1/x?a=b@c", "a task-force met", "mail ana@example.org", "redis://host:6379/0", "the bearer of news"):
         assert without_secrets(text) == text
 

@@ -1,4 +1,7 @@
-"""The archived server's variables: each is read as before or named with what does its work, and nothing set in vain goes unsaid."""
+"""Each variable of the archived server is read as before or retired with a replacement.
+
+Variables without effect are reported.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ CONTRACT = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json")
 
 
 @pytest.mark.parametrize("name", CONTRACT)
-def test_each_is_read_or_retired_with_a_reason(name: str) -> None:
+def test_each_archived_setting_is_read_or_retired_with_a_reason(name: str) -> None:
     assert (name in variables()) + (name in RETIRED) == 1
     assert name not in RETIRED or len(RETIRED[name]) > 15
 
@@ -38,7 +41,7 @@ OWN_DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", [name for name in CONTRACT if name in variables()])
-def test_a_default_is_that_of_the_contract_or_has_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_equals_the_contracts_or_is_listed_as_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(name, raising=False)
     group, field = variables()[name]
     found = getattr(getattr(load_settings(), group), field)
@@ -46,38 +49,38 @@ def test_a_default_is_that_of_the_contract_or_has_a_reason(name: str, monkeypatc
     assert same != (name in OWN_DEFAULTS), found
 
 
-def test_nothing_else_is_called_retired() -> None:
+def test_only_archived_settings_are_retired() -> None:
     assert set(RETIRED) <= set(CONTRACT)
 
 
-def test_what_a_reason_names_is_read() -> None:
+def test_settings_named_in_retirement_reasons_exist() -> None:
     words = {word.strip("(),:;`.") for reason in RETIRED.values() for word in reason.split()}
     assert {word for word in words if "_" in word and word.isupper()} <= set(variables())
 
 
-def test_the_old_values_fit() -> None:
+def test_archived_default_values_are_accepted() -> None:
     given = {name: one["default"] for name, one in CONTRACT.items() if name in variables() and one["default"] is not None}
     given = {name: value for name, value in given.items() if value != "<built-in prompt text>"}
     assert load_settings(**given)
 
 
-def test_retired_names_and_typos_are_told_apart() -> None:
+def test_unread_variables_get_a_retirement_note_or_a_suggestion() -> None:
     found = {one.name: one for one in unread(["USE_DOCKET", "REDIS_URI", "PATH", "HOSTNAME", "PORT", "redis_url", "REDIS_MEMORY_X"])}
     assert set(found) == {"USE_DOCKET", "REDIS_URI", "REDIS_MEMORY_X"}
     assert "serve" in found["USE_DOCKET"].advice
     assert "is REDIS_URL meant?" in found["REDIS_URI"].advice
 
 
-def test_a_file_of_ours_gets_suggestions_sooner() -> None:
+def test_dotenv_file_gets_suggestions_for_less_similar_names() -> None:
     assert unread(["GENERATIVE_MODEL"]) == []
     assert "GENERATION_MODEL" in unread([], ["GENERATIVE_MODEL"])[0].advice
 
 
-def test_what_other_programs_read_is_marked() -> None:
+def test_variables_of_other_programs_are_marked_as_common() -> None:
     assert [one.common for one in unread(["AWS_ACCESS_KEY_ID", "SLOW_MODEL"])] == [True, False]
 
 
-def test_the_environment_and_the_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_variables_are_found_in_environment_and_dotenv_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".env").write_text("USE_DOCKET=true\nSLOW_MODEL=\nKEY_PREFIXES=a\n")
     monkeypatch.setenv("NER_MODEL", "x")
     monkeypatch.setenv("TOPIC_MODEL", "")
@@ -86,7 +89,7 @@ def test_the_environment_and_the_file_are_read(tmp_path: Path, monkeypatch: pyte
     assert not {"SLOW_MODEL", "TOPIC_MODEL"} & names
 
 
-def test_claims_and_everybodys_role_have_settings_of_their_own() -> None:
+def test_oauth_claims_and_default_role_are_configurable() -> None:
     auth = load_settings(OAUTH2_CLAIMS={"user": "sub", "tenant": "org"}).auth
     assert (auth.claim("user"), auth.claim("tenant"), auth.claim("role")) == ("sub", "org", None)
     assert load_settings().auth.default_role == "write"
@@ -96,7 +99,7 @@ def test_claims_and_everybodys_role_have_settings_of_their_own() -> None:
         load_settings(OAUTH2_CLAIMS={"usr": "sub"})
 
 
-def test_a_person_decides_sixty_settings_at_most() -> None:
+def test_operator_settings_are_described_and_at_most_sixty() -> None:
     fields = [field for model in GROUPS.values() for field in model.model_fields.values() if kind_of(field) == "setting"]
     assert len(fields) <= 60
     assert all(field.description for field in fields), "the page says what it means"

@@ -1,4 +1,7 @@
-"""Settings come from overrides, the environment and `.env`, in this order; a value that does not fit is one line."""
+"""Settings come from overrides, the environment and `.env`, in this order.
+
+An invalid value is reported in one line.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import ServerSettings, Settings, load_settings, variables
 
 
-def test_defaults_need_nothing() -> None:
+def test_defaults_need_no_configuration() -> None:
     settings = load_settings()
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8000)
     assert settings.redis.url is None
@@ -19,14 +22,14 @@ def test_defaults_need_nothing() -> None:
     assert not settings.models.use_openai_embeddings
 
 
-def test_the_environment_is_read_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_case_insensitive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "8100")
     monkeypatch.setenv("log_level", "DEBUG")
     settings = load_settings()
     assert (settings.server.port, settings.server.log_level) == (8100, "DEBUG")
 
 
-def test_overrides_win_and_none_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overrides_win_and_none_means_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "8100")
     monkeypatch.setenv("HOST", "::1")
     settings = load_settings(PORT="8200", HOST=None)
@@ -43,14 +46,14 @@ def test_a_blank_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.server.port == 8000
 
 
-def test_the_first_of_several_names_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_of_several_variable_names_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", "http://second")
     assert load_settings().models.openai_base_url == "http://second"
     monkeypatch.setenv("OPENAI_BASE_URL", "http://first")
     assert load_settings().models.openai_base_url == "http://first"
 
 
-def test_a_dotenv_file_is_read_below_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_overrides_the_dotenv_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(ServerSettings.model_config, "env_file", ".env")
     (tmp_path / ".env").write_text("PORT=8300\nHOST=::1\nSOMEBODY_ELSES=1\n")
@@ -76,7 +79,7 @@ def test_a_dotenv_file_is_read_below_the_environment(tmp_path: Path, monkeypatch
         ("WORKER_CONCURRENCY", "0"),
     ],
 )
-def test_a_bad_value_is_one_line_that_names_the_variable(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_value_is_reported_in_one_line_that_names_the_variable(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(StartupError) as raised:
         load_settings()
@@ -84,7 +87,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(variable: str, value: s
     assert "\n" not in raised.value.message
 
 
-def test_a_bad_secret_is_not_repeated() -> None:
+def test_bad_secret_is_not_repeated_in_the_error() -> None:
     with pytest.raises(StartupError) as raised:
         load_settings(PORT="hunter2-hunter2")
     assert "hunter2" not in raised.value.message
@@ -95,7 +98,7 @@ def test_an_unknown_override_is_refused() -> None:
         load_settings(NOPE=1)
 
 
-def test_settings_are_frozen_and_keep_secrets_to_themselves() -> None:
+def test_settings_are_frozen_and_hide_secrets_in_repr() -> None:
     settings = load_settings(REDIS_URL="redis://:sesame@r:6379", OPENAI_API_KEY="sk-open-sesame")
     assert "sesame" not in repr(settings) + str(settings)
     with pytest.raises(ValueError, match="frozen"):
@@ -114,12 +117,12 @@ def test_settings_are_frozen_and_keep_secrets_to_themselves() -> None:
         ({"MODEL_PROVIDER": "openai"}, True, True),
     ],
 )
-def test_which_models_are_used(given: dict[str, str], chat: bool, embeddings: bool) -> None:
+def test_models_follow_the_provider_settings(given: dict[str, str], chat: bool, embeddings: bool) -> None:
     models = load_settings(**given).models
     assert (models.use_openai_chat, models.use_openai_embeddings) == (chat, embeddings)
 
 
-def test_every_variable_has_one_place() -> None:
+def test_every_variable_belongs_to_one_settings_group() -> None:
     found = variables()
     assert len(found) > 30
     assert all(name == name.upper() for name in found)
@@ -127,6 +130,6 @@ def test_every_variable_has_one_place() -> None:
     assert {group for group, _ in found.values()} == groups
 
 
-def test_the_fixture_gives_every_test_its_own_prefix(make_settings: Callable[..., Settings], settings: Settings) -> None:
+def test_settings_fixture_gives_every_test_its_own_prefix(make_settings: Callable[..., Settings], settings: Settings) -> None:
     assert settings.redis.key_prefix != "am"
     assert make_settings(PORT=1).server.port == 1

@@ -1,4 +1,4 @@
-"""The look-alike, and settings that point to it."""
+"""The look-alike server, and settings that point to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An independent forward pass of a BERT encoder in numpy float64, straight from the paper; writes reference_vectors.json.
+"""An independent forward pass of a BERT encoder in numpy float64, straight from the paper.
+
+It writes reference_vectors.json.
 
 python -m tests.foundation.llm.reference_encoder
 """

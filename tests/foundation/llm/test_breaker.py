@@ -1,4 +1,4 @@
-"""The circuit breaker, by a clock of our own."""
+"""The circuit breaker, with a fake clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broken(clock: Clock) -> Breaker:
     return breaker
 
 
-def test_it_opens_after_failures_in_a_row() -> None:
+def test_breaker_opens_after_consecutive_failures() -> None:
     clock = Clock()
     breaker = Breaker("a server", threshold=3, clock=clock)
     for outcome in (breaker.note_failure, breaker.note_failure, breaker.note_success, breaker.note_failure, breaker.note_failure):
@@ -41,7 +41,7 @@ def test_it_opens_after_failures_in_a_row() -> None:
     assert caught.value.retry_after >= 1
 
 
-def test_one_call_probes_and_closes_it() -> None:
+def test_successful_probe_closes_the_breaker() -> None:
     clock = Clock()
     breaker = broken(clock)
     clock.now += 1.1
@@ -53,7 +53,7 @@ def test_one_call_probes_and_closes_it() -> None:
     breaker.admit_call()
 
 
-def test_failing_probes_wait_longer_up_to_a_bound() -> None:
+def test_failing_probes_back_off_up_to_a_maximum() -> None:
     clock = Clock()
     breaker = broken(clock)
     for wait in (1, 2, 4, 4):
@@ -64,7 +64,7 @@ def test_failing_probes_wait_longer_up_to_a_bound() -> None:
         breaker.note_failure()
 
 
-def test_a_cancelled_probe_leaves_the_place_to_the_next() -> None:
+def test_cancelled_probe_lets_the_next_call_probe() -> None:
     clock = Clock()
     breaker = broken(clock)
     clock.now += 1.1
@@ -82,7 +82,7 @@ def test_a_cancelled_probe_leaves_the_place_to_the_next() -> None:
         ("Wed, 21 Oct 2015 07:28:00 GMT", 1), ("Wed, 21 Oct 2099 07:28:00 GMT", 3600),
     ],
 )  # fmt: skip
-def test_retry_after(header: str | None, seconds: int) -> None:
+def test_retry_after_header_is_parsed_and_bounded(header: str | None, seconds: int) -> None:
     assert retry_after_seconds(header) == seconds
 
 

@@ -1,4 +1,4 @@
-"""The cache and the coalescing in front of an embedder."""
+"""The cache and the batching in front of an embedder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recording:
         self.closed = True
 
 
-async def test_a_text_is_asked_for_once() -> None:
+async def test_repeated_text_is_embedded_once() -> None:
     inner = Recording()
     cached = CachingEmbedder(inner, entries=10)
     assert isinstance(cached, EmbeddingModel)
@@ -53,7 +53,7 @@ async def test_a_text_is_asked_for_once() -> None:
     assert (await cached.embed([])).shape == (0, 16)
 
 
-async def test_the_cache_is_bounded_and_may_be_off() -> None:
+async def test_embedding_cache_is_bounded_and_can_be_disabled() -> None:
     inner = Recording()
     cached = CachingEmbedder(inner, entries=2)
     for text in ("a1", "b1", "a1", "c1", "a1", "b1"):
@@ -64,7 +64,7 @@ async def test_the_cache_is_bounded_and_may_be_off() -> None:
     np.testing.assert_allclose((await off.embed(["x"]))[0], embed("x", 16))
 
 
-async def test_calls_of_one_moment_go_together_and_others_when_a_place_is_free() -> None:
+async def test_concurrent_small_calls_are_batched_within_the_concurrency_limit() -> None:
     inner = Recording()
     inner.gate.clear()
     cached = CachingEmbedder(inner, entries=100, in_flight=1)
@@ -83,7 +83,7 @@ async def test_calls_of_one_moment_go_together_and_others_when_a_place_is_free()
     assert sum(map(len, inner.calls)) == 3 + 2 + 40
 
 
-async def test_a_large_call_goes_alone_and_holds_nobody_up() -> None:
+async def test_large_call_is_sent_alone_and_does_not_block_queries() -> None:
     inner = Recording()
     inner.gate.clear()
     cached = CachingEmbedder(inner, entries=100, in_flight=1)
@@ -99,7 +99,7 @@ async def test_a_large_call_goes_alone_and_holds_nobody_up() -> None:
     assert (await small).shape == (1, 16)
 
 
-async def test_a_caller_that_leaves_does_not_take_the_others_along() -> None:
+async def test_cancelled_caller_does_not_cancel_a_shared_call() -> None:
     inner = Recording()
     inner.gate.clear()
     cached = CachingEmbedder(inner, entries=100)
@@ -114,7 +114,7 @@ async def test_a_caller_that_leaves_does_not_take_the_others_along() -> None:
     assert len(inner.calls) == 1
 
 
-async def test_a_failure_goes_to_its_callers_and_is_not_kept() -> None:
+async def test_failure_reaches_every_caller_and_is_not_cached() -> None:
     inner = Recording()
     inner.error = ModelAnswerInvalid("not usable", reason="zero_vector")
     cached = CachingEmbedder(inner, entries=100)
@@ -127,7 +127,7 @@ async def test_a_failure_goes_to_its_callers_and_is_not_kept() -> None:
     assert (await cached.embed(["a1"])).shape == (1, 16)
 
 
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_close_fails_running_and_waiting_calls() -> None:
     inner = Recording()
     inner.gate.clear()
     cached = CachingEmbedder(inner, entries=100, in_flight=1)

@@ -16,7 +16,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter, load_encoding
 ROOT = Path(__file__).parents[3]
 
 
-def test_windows() -> None:
+def test_context_windows_of_known_and_unknown_models() -> None:
     models = load_settings(MODEL_CONTEXT_WINDOWS={"my-model": 4321, "gpt-4o": 1000}).models
     for model, window in CONTEXT_WINDOWS.items():
         assert context_window(model, load_settings().models) == window
@@ -37,7 +37,7 @@ def test_windows() -> None:
     assert context_window(None, models) == 16000
 
 
-def test_an_unknown_model_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_model_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     # Whatever level another test of this process has set.
     caplog.set_level("INFO", logger="agent_memory.foundation.llm.catalog")
     models = load_settings().models
@@ -47,7 +47,7 @@ def test_an_unknown_model_is_said_once(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.text.count("never-heard-of") == 1
 
 
-def test_dimensions() -> None:
+def test_embedding_dimensions_of_known_models() -> None:
     assert embedding_dimensions("text-embedding-3-large") == 3072
     assert embedding_dimensions("openai/text-embedding-3-small") == 1536
     assert embedding_dimensions("bedrock/amazon.titan-embed-text-v2:0") == 1024
@@ -60,7 +60,7 @@ def encoding() -> tiktoken.Encoding:
     return load_encoding()
 
 
-def test_the_ranks_are_the_official_ones(encoding: tiktoken.Encoding) -> None:
+def test_bundled_token_ranks_equal_the_official_ones(encoding: tiktoken.Encoding) -> None:
     import hashlib
     import lzma
 
@@ -71,7 +71,7 @@ def test_the_ranks_are_the_official_ones(encoding: tiktoken.Encoding) -> None:
     assert encoding.encode_ordinary("tiktoken is great!") == [83, 1609, 5963, 374, 2294, 0]
 
 
-def test_counts(counter: TokenCounter) -> None:
+def test_counter_counts_texts_messages_and_special_tokens(counter: TokenCounter) -> None:
     assert counter.count("") == 0
     assert counter.count("hello world") == 2
     assert counter.count("<|endoftext|>") == 7
@@ -81,7 +81,7 @@ def test_counts(counter: TokenCounter) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a", " ", "\n", "!", "é", "漢", "😀", "ab ", "word, and more. ", "\u0301"])
-def test_long_runs_are_counted_and_cut(counter: TokenCounter, piece: str) -> None:
+def test_long_repetitive_texts_are_counted_and_truncated(counter: TokenCounter, piece: str) -> None:
     text = (piece * 300_000)[:300_000]
     total = counter.count(text)
     assert total > 0
@@ -92,19 +92,19 @@ def test_long_runs_are_counted_and_cut(counter: TokenCounter, piece: str) -> Non
     assert counter.truncate(text, 0) == ""
 
 
-def test_long_language_is_counted_as_in_one_piece(counter: TokenCounter, encoding: tiktoken.Encoding) -> None:
+def test_long_text_is_counted_as_by_the_whole_encoding(counter: TokenCounter, encoding: tiktoken.Encoding) -> None:
     text = "We walked along the river, 12 km, and it's been cold. \nThen, home! " * 2000
     assert counter.count(text) == pytest.approx(len(encoding.encode_ordinary(text)), rel=1e-3)
 
 
-def test_without_ranks_it_estimates() -> None:
+def test_counter_without_ranks_estimates_four_characters_per_token() -> None:
     counter = TokenCounter()
     assert counter.count("12345678") == 2
     assert counter.count_message("", "") == 1
     assert counter.truncate("12345678", 1) == "1234"
 
 
-def test_ascii_is_counted_as_any_other_text(counter: TokenCounter, encoding: tiktoken.Encoding) -> None:
+def test_ascii_fast_path_counts_like_the_full_encoding(counter: TokenCounter, encoding: tiktoken.Encoding) -> None:
     pick = random.Random(20261122)
     signs = "  \t\n\r\x0b\x0c\x1c'sdmtlvreSLVEabc XYZ012345.,!?-_/(){}\"#\x00\x7f"
     texts = ["".join(pick.choices(signs, k=pick.randrange(60))) for _ in range(3000)]
@@ -113,7 +113,7 @@ def test_ascii_is_counted_as_any_other_text(counter: TokenCounter, encoding: tik
         assert counter.count(text) == len(encoding.encode_ordinary(text)), repr(text)
 
 
-def test_no_more_is_counted_than_shows_that_there_are_enough(counter: TokenCounter) -> None:
+def test_counting_stops_once_enough_tokens_are_found(counter: TokenCounter) -> None:
     text = "The ferry to Bergen goes at nine. " * 40_000
     whole = counter.count(text)
     assert counter.count(text, enough=10 * whole) == whole

@@ -1,4 +1,4 @@
-"""What refusals tell of a model's context, what servers tell when they are asked, and what is believed (without a server)."""
+"""Context limits of a model: from refusals, from the server's report, and which of them counts (without a server)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _text(body: Any) -> str:
 
 
 @pytest.mark.parametrize("wording", REFUSALS)
-def test_every_wording_is_understood(wording: str) -> None:
+def test_every_context_refusal_is_recognized(wording: str) -> None:
     status, body = REFUSALS[wording](4096, 7332, 500)
     told = overflow(status, _text(body))
     assert told is not None
@@ -45,11 +45,11 @@ def test_every_wording_is_understood(wording: str) -> None:
         (503, "Overloaded"),
     ],
 )
-def test_other_refusals_are_not_taken_for_it(status: int, text: str) -> None:
+def test_other_refusals_are_not_taken_for_a_context_refusal(status: int, text: str) -> None:
     assert overflow(status, text) is None
 
 
-def test_a_megabyte_is_read_at_once() -> None:
+def test_refusal_of_a_megabyte_is_parsed_without_delay() -> None:
     for text in ("context size " * 80_000, "exceeds the the the the " * 40_000, "9" * 1_000_000, "n_ctx" + " " * 1_000_000 + "5"):
         overflow(400, text)
     assert overflow(400, "exceeds the context window of " + "9" * 5000) is not None
@@ -60,7 +60,7 @@ def _context(**more: Any) -> tuple[ModelContext, list[float]]:
     return ModelContext("http://m/v1", "m", assumed=16_000, clock=lambda: now[0], **more), now
 
 
-def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_server() -> None:
+def test_refusal_overrides_the_configured_limit_which_overrides_the_servers() -> None:
     context, now = _context(configured=8000)
     context.note_limit(32_000)
     assert (context.limit.tokens, context.limit.source) == (8000, "set")
@@ -74,7 +74,7 @@ def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_s
     assert (context.limit.tokens, context.limit.source) == (32_000, "told")
 
 
-def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
+def test_window_shrinks_if_the_server_counts_more_tokens() -> None:
     context, _ = _context()
     context.learn_refusal(ContextOverflow(4096, 8000), 4000)
     assert context.window == 2048
@@ -83,7 +83,7 @@ def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
     assert context.window > 4000, "a batch of another language"
 
 
-def test_a_refusal_without_a_number_halves_but_never_below_what_was_taken() -> None:
+def test_refusal_without_a_limit_halves_the_window_down_to_accepted_sizes() -> None:
     context, _ = _context()
     context.learn_acceptance(3000, 3000)
     context.learn_refusal(ContextOverflow(), 8000)
@@ -92,13 +92,13 @@ def test_a_refusal_without_a_number_halves_but_never_below_what_was_taken() -> N
     assert context.limit.tokens == 3000
 
 
-def test_a_limit_that_would_have_had_room_by_our_count_still_shrinks_what_is_sent() -> None:
+def test_refusal_shrinks_the_window_even_if_our_count_fits() -> None:
     context, _ = _context()
     context.learn_refusal(ContextOverflow(4096), 3900)
     assert context.window < 3900
 
 
-def test_a_request_that_was_refused_is_known_for_as_long_as_the_limit() -> None:
+def test_refused_request_is_remembered_until_the_limit_expires() -> None:
     context, now = _context()
     request = fingerprint("a", "bc")
     assert request != fingerprint("ab", "c")
@@ -126,7 +126,7 @@ def test_a_request_that_was_refused_is_known_for_as_long_as_the_limit() -> None:
         ({"/v1/models": ["odd", None, 3], "/props": [], "/api/ps": {"models": "none"}, "/info": {"max_total_tokens": True}}, None),
     ],
 )
-async def test_what_servers_tell_is_understood(answers: dict[str, Any], found: ServedContext | None) -> None:
+async def test_context_reported_by_servers_is_parsed(answers: dict[str, Any], found: ServedContext | None) -> None:
     async def look(url: str) -> Any:
         assert url.startswith("http://host:1/")
         return answers.get(url.removeprefix("http://host:1"))
@@ -134,6 +134,6 @@ async def test_what_servers_tell_is_understood(answers: dict[str, Any], found: S
     assert await ask(look, "http://host:1/v1", "m") == found
 
 
-def test_a_provider_that_tells_nothing_is_not_asked() -> None:
+def test_only_servers_that_report_a_limit_are_asked() -> None:
     assert not tells("https://api.openai.com/v1")
     assert tells("http://127.0.0.1:8080/v1")

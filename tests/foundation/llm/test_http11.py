@@ -1,4 +1,4 @@
-"""The transport for model servers without TLS, against servers that keep to HTTP and servers that do not."""
+"""The transport for model servers without TLS, against servers that follow HTTP and servers that do not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def until(holds: Callable[[], bool], what: str) -> None:
     await wait_until(check, what)
 
 
-async def test_connections_are_kept_and_requests_arrive_whole() -> None:
+async def test_connections_are_reused_and_requests_are_complete() -> None:
     async with talking() as (server, client):
         for number in range(3):
             answer = await client.post(server.url, json={"n": number, "text": "ä" * 100_000}, headers={"x-key": "k"})
@@ -100,7 +100,7 @@ async def test_connections_are_kept_and_requests_arrive_whole() -> None:
     ],
     ids=["chunked", "close", "until the end", "early hints", "an error", "no content"],
 )
-async def test_answers_of_every_form(answer: bytes, body: bytes) -> None:
+async def test_responses_of_every_http_form_are_read(answer: bytes, body: bytes) -> None:
     async with talking(answer, closing=(answer,) if b"1.0" in answer else ()) as (server, client):
         first = await client.post(server.url, content=b"x")
         assert (first.content, first.headers.get("retry-after")) == (body, "7" if b"503" in answer else None)
@@ -119,7 +119,7 @@ async def test_answers_of_every_form(answer: bytes, body: bytes) -> None:
     ],
     ids=["nothing", "half a body", "half a chunk", "half a head", "no HTTP", "no length"],
 )
-async def test_what_is_no_answer_is_an_error_and_the_next_request_has_its_own_connection(answer: bytes, error: type[Exception]) -> None:
+async def test_broken_response_is_an_error_and_closes_the_connection(answer: bytes, error: type[Exception]) -> None:
     async with talking(answer, closing=(answer,)) as (server, client):
         with pytest.raises(error):
             await client.post(server.url, content=b"x")
@@ -127,7 +127,7 @@ async def test_what_is_no_answer_is_an_error_and_the_next_request_has_its_own_co
         assert server.connections == 2
 
 
-async def test_an_answer_never_belongs_to_another_request() -> None:
+async def test_response_never_reaches_another_request() -> None:
     """Neither what a server says unasked, nor what comes after the caller has gone."""
     async with talking(WHOLE + WHOLE.replace(b"{}", b"[]"), None) as (server, client):
         assert (await client.post(server.url, content=b"1")).json() == {}
@@ -139,7 +139,7 @@ async def test_an_answer_never_belongs_to_another_request() -> None:
         assert server.connections == 3
 
 
-async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
+async def test_closed_connection_is_not_reused() -> None:
     transport = PlainTransport()
     async with talking(WHOLE, closing=(WHOLE,)) as (server, _), httpx2.AsyncClient(transport=transport) as client:
         for _ in range(2):
@@ -148,7 +148,7 @@ async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
             await until(lambda: transport.waiting == 0, "the client knows")
 
 
-async def test_nobody_there_and_line_breaks_in_headers() -> None:
+async def test_header_injection_and_failed_connections_raise_errors() -> None:
     async with talking() as (server, client):
         with pytest.raises(httpx2.LocalProtocolError):
             await client.post(server.url, headers={"x-key": "a\r\nx-admin: yes"})
@@ -158,7 +158,7 @@ async def test_nobody_there_and_line_breaks_in_headers() -> None:
             await client.post(server.url, content=b"x")
 
 
-async def test_a_server_that_hangs_up_counts_as_away(lookalike: Lookalike, at: Callable[..., Settings]) -> None:
+async def test_server_that_hangs_up_is_unavailable_after_one_retry(lookalike: Lookalike, at: Callable[..., Settings]) -> None:
     """So that a background call is tried again, as it is with the SDK's own transport."""
     async with talking(None, None, closing=(None,)) as (server, _):
         embedder = await OpenAIEmbedder.open(at(EMBEDDING_BASE_URL=server.url, EMBEDDING_API_KEY="k"))
@@ -168,7 +168,7 @@ async def test_a_server_that_hangs_up_counts_as_away(lookalike: Lookalike, at: C
         await embedder.close()
 
 
-def test_tls_and_proxies_stay_with_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_and_proxies_are_left_to_the_sdks_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -180,7 +180,7 @@ def test_tls_and_proxies_stay_with_the_sdk(monkeypatch: pytest.MonkeyPatch) -> N
             assert not suits("http://models/v1")
 
 
-async def test_a_redirect_is_an_answer_and_a_closed_client_sends_nothing() -> None:
+async def test_redirect_is_returned_and_a_closed_client_sends_nothing() -> None:
     elsewhere = b"HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
     async with talking(elsewhere) as (server, client):
         assert (await client.post(server.url, content=b"x")).status_code == 307
@@ -188,7 +188,7 @@ async def test_a_redirect_is_an_answer_and_a_closed_client_sends_nothing() -> No
         await client.post(server.url, content=b"x")
 
 
-async def test_a_request_that_is_more_than_a_body_is_made_whole() -> None:
+async def test_request_with_query_parameters_is_encoded() -> None:
     async with talking() as (server, client):
         await client.get(server.url, params={"a": "b c"})
         assert server.heard[0].startswith(b"GET /v1/x?a=b+c HTTP/1.1\r\n") or server.heard[0].startswith(b"GET /v1/x?a=b%20c HTTP/1.1\r\n")

@@ -1,4 +1,4 @@
-"""Finding the object in whatever a model answers."""
+"""Parse the object from any model answer."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Pair(BaseModel):
         '{"default": "a", "title": 1, "extra": [[[]]]}',
     ],
 )
-def test_the_first_usable_value_is_taken(text: str) -> None:
+def test_first_usable_value_is_parsed(text: str) -> None:
     assert parse_answer(text, Pair) == Pair(default="a", title=1)
 
 
 @pytest.mark.parametrize("text", ["", "no", "{", "[" * 100_000, '{"a":' * 50_000, '{"title": "x"}', "null", "[1, 2]", "{} " * 1000])
-def test_what_is_no_answer_is_unusable(text: str) -> None:
+def test_answer_without_a_usable_value_is_refused(text: str) -> None:
     with pytest.raises(UnusableAnswer):
         parse_answer(text, Pair)
 
 
-def test_slips_of_small_models() -> None:
+def test_bare_lists_and_plain_text_summaries_of_small_models_are_accepted() -> None:
     assert parse_answer('[{"text": "a fact"}]', ExtractionAnswer).memories[0].text == "a fact"
     assert parse_answer("We met Rex.", SummaryAnswer).summary == "We met Rex."
     for text in ('{"summary": "cut of', "<html>", "```json\n{", "[]", ""):
@@ -46,7 +46,7 @@ def test_slips_of_small_models() -> None:
             parse_answer(text, SummaryAnswer)
 
 
-def test_what_to_repair_is_said_in_words() -> None:
+def test_unusable_answer_names_the_invalid_field() -> None:
     with pytest.raises(UnusableAnswer, match="title: "):
         parse_answer('{"title": "x"}', Pair)
 
@@ -72,5 +72,5 @@ def test_strict_schemas_require_everything_and_drop_only_keywords() -> None:
         (413, "too big", False),
     ],
 )
-def test_which_refusals_are_about_the_format(status: int, detail: str, expected: bool) -> None:
+def test_format_refusals_are_told_from_other_refusals(status: int, detail: str, expected: bool) -> None:
     assert may_be_about_format(status, detail) is expected

@@ -1,4 +1,4 @@
-"""The look-alike itself: as a process, and steered over HTTP."""
+"""The look-alike model server itself: as a process, and controlled over HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def post(url: str, body: dict[str, object]) -> dict[str, object]:
         return json.load(answer)
 
 
-def test_it_runs_as_a_process_and_is_steered_over_http() -> None:
+def test_lookalike_runs_as_a_process_and_is_controlled_over_http() -> None:
     command = [sys.executable, "-m", "tests.support.lookalike", "--port", "0", "--dimensions", "64"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -42,7 +42,7 @@ def test_it_runs_as_a_process_and_is_steered_over_http() -> None:
         assert process.wait(10) == 0
 
 
-def test_down_and_up_again_on_the_same_port(lookalike: Lookalike) -> None:
+def test_lookalike_restarts_on_the_same_port(lookalike: Lookalike) -> None:
     lookalike.set_fault("down")
     with pytest.raises(urllib.error.URLError):
         post(f"{lookalike.url}/embeddings", {"input": "x"})
@@ -52,7 +52,7 @@ def test_down_and_up_again_on_the_same_port(lookalike: Lookalike) -> None:
     assert post(f"{url}/embeddings", {"input": "x", "dimensions": 8})["data"]
 
 
-def test_similar_texts_are_near_and_unknown_faults_refused(lookalike: Lookalike) -> None:
+def test_lookalike_embeds_similar_texts_nearby_and_refuses_unknown_faults(lookalike: Lookalike) -> None:
     river, rivers, tax = embed("walking by the river", 256), embed("He walked by rivers", 256), embed("tax forms", 256)
     assert river @ rivers > 0.8 > 0.2 > river @ tax
     with pytest.raises(ValueError, match="no fault"):

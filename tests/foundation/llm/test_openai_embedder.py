@@ -18,7 +18,7 @@ from tests.support.lookalike import Lookalike, embed
 At = Callable[..., Settings]
 
 
-async def test_vectors_in_order(lookalike: Lookalike, at: At) -> None:
+async def test_vectors_are_returned_in_the_order_of_the_texts(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at())
     assert isinstance(embedder, EmbeddingModel)
     assert (embedder.model, embedder.dimensions) == ("text-embedding-3-small", 1536)
@@ -34,7 +34,7 @@ async def test_vectors_in_order(lookalike: Lookalike, at: At) -> None:
     await embedder.close()
 
 
-async def test_large_calls_go_in_batches(lookalike: Lookalike, at: At) -> None:
+async def test_large_embedding_call_is_split_into_batches(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at())
     texts = [f"text number {number}" for number in range(600)]
     rows = await embedder.embed(texts)
@@ -43,7 +43,7 @@ async def test_large_calls_go_in_batches(lookalike: Lookalike, at: At) -> None:
     await embedder.close()
 
 
-async def test_the_dimension_is_set_known_probed_or_the_default(lookalike: Lookalike, at: At) -> None:
+async def test_dimension_is_configured_known_probed_or_default(lookalike: Lookalike, at: At) -> None:
     for given, expected, probes in (
         ({"EMBEDDING_DIMENSIONS": 256}, 256, 0),
         ({"EMBEDDING_MODEL": "text-embedding-3-large"}, 3072, 0),
@@ -58,7 +58,9 @@ async def test_the_dimension_is_set_known_probed_or_the_default(lookalike: Looka
 
 
 @pytest.mark.parametrize("fault", ["500", "html", "401", "404", "null"])
-async def test_a_probe_that_fails_is_no_refusal(lookalike: Lookalike, at: At, fault: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_dimension_probe_falls_back_to_the_default_with_a_warning(
+    lookalike: Lookalike, at: At, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
     lookalike.set_fault(fault)
     embedder = await OpenAIEmbedder.open(at(EMBEDDING_MODEL="made-up"))
     assert embedder.dimensions == 1536
@@ -66,7 +68,7 @@ async def test_a_probe_that_fails_is_no_refusal(lookalike: Lookalike, at: At, fa
     await embedder.close()
 
 
-async def test_a_given_dimension_is_asked_for_and_dropped_when_refused(lookalike: Lookalike, at: At) -> None:
+async def test_configured_dimension_is_requested_and_dropped_if_refused(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at(EMBEDDING_DIMENSIONS=1536))
     await embedder.embed(["x"])
     assert lookalike.bodies("embeddings")[0]["dimensions"] == 1536
@@ -82,7 +84,7 @@ async def test_a_given_dimension_is_asked_for_and_dropped_when_refused(lookalike
     await short.close()
 
 
-async def test_a_server_without_base64(lookalike: Lookalike, at: At) -> None:
+async def test_server_without_base64_gets_float_requests(lookalike: Lookalike, at: At) -> None:
     lookalike.set_fault("reject_base64")
     embedder = await OpenAIEmbedder.open(at())
     for _ in range(2):
@@ -91,7 +93,7 @@ async def test_a_server_without_base64(lookalike: Lookalike, at: At) -> None:
     await embedder.close()
 
 
-async def test_long_texts_are_cut_to_what_the_model_takes(lookalike: Lookalike, at: At, counter: TokenCounter) -> None:
+async def test_long_texts_are_cut_to_the_models_limit(lookalike: Lookalike, at: At, counter: TokenCounter) -> None:
     embedder = await OpenAIEmbedder.open(at(), counter=counter)
     long = "the river near Bonn is cold " * 5000
     await embedder.embed([long, "short"])
@@ -126,7 +128,7 @@ async def test_long_texts_are_cut_to_what_the_model_takes(lookalike: Lookalike, 
         ("400", "refused"),
     ],
 )
-async def test_answers_that_are_no_vectors(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+async def test_invalid_embedding_answers_raise_with_their_reason(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     embedder = await OpenAIEmbedder.open(at())
     lookalike.set_fault(fault)
     with pytest.raises(ModelAnswerInvalid) as caught:
@@ -138,9 +140,7 @@ async def test_answers_that_are_no_vectors(lookalike: Lookalike, at: At, fault: 
 
 
 @pytest.mark.parametrize(("ending", "hints"), [("", True), ("/v1", False)])
-async def test_address_without_version_is_hinted_at_when_nothing_is_found_there(
-    lookalike: Lookalike, at: At, ending: str, hints: bool
-) -> None:
+async def test_address_without_version_gets_a_hint_on_404(lookalike: Lookalike, at: At, ending: str, hints: bool) -> None:
     lookalike.set_fault("404")
     url = lookalike.url.removesuffix("/v1") + ending
     embedder = await OpenAIEmbedder.open(at(OPENAI_BASE_URL=url, EMBEDDING_DIMENSIONS=8))
@@ -151,7 +151,7 @@ async def test_address_without_version_is_hinted_at_when_nothing_is_found_there(
 
 
 @pytest.mark.parametrize(("fault", "reason"), [("500", "server_error"), ("429", "rate_limit"), ("401", "auth"), ("404", "not_found")])
-async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+async def test_failing_embedding_server_is_unavailable_with_a_reason(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     embedder = await OpenAIEmbedder.open(at())
     lookalike.set_fault(fault)
     with pytest.raises(ModelUnavailable) as caught:
@@ -161,7 +161,7 @@ async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, re
     await embedder.close()
 
 
-async def test_queries_fail_at_once_when_the_server_hangs(lookalike: Lookalike, at: At) -> None:
+async def test_queries_fail_fast_while_the_server_hangs(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at())
     lookalike.set_fault("timeout")
     reasons: list[str] = []
@@ -184,7 +184,7 @@ async def test_queries_fail_at_once_when_the_server_hangs(lookalike: Lookalike, 
     await embedder.close()
 
 
-async def test_a_query_does_not_wait_for_a_place_behind_background_calls(lookalike: Lookalike, at: At) -> None:
+async def test_query_does_not_wait_behind_background_calls(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at(MODEL_MAX_CONCURRENT_CALLS=1))
     lookalike.set_fault("timeout", times=1)
     background = asyncio.create_task(embedder.embed(["background"]))
@@ -196,7 +196,7 @@ async def test_a_query_does_not_wait_for_a_place_behind_background_calls(lookali
     await embedder.close()
 
 
-async def test_the_key_of_one_address_is_not_sent_to_another(lookalike: Lookalike, at: At) -> None:
+async def test_api_key_is_not_sent_to_another_address(lookalike: Lookalike, at: At) -> None:
     embedder = await OpenAIEmbedder.open(at(OPENAI_BASE_URL="http://elsewhere.invalid/v1", EMBEDDING_BASE_URL=lookalike.url))
     await embedder.embed(["x"])
     assert lookalike.requests[-1].headers["authorization"] == "Bearer not-needed"

@@ -14,7 +14,7 @@ from tests.support.lookalike import Lookalike
 At = Callable[..., Settings]
 
 
-async def test_without_a_key_everything_is_local() -> None:
+async def test_without_a_key_all_models_are_local() -> None:
     models = await open_models(load_settings(LOCAL_MODEL="multilingual-e5-small"))
     assert models.chat is None
     assert models.embedder.dimensions == 384
@@ -23,7 +23,7 @@ async def test_without_a_key_everything_is_local() -> None:
     await models.close()
 
 
-async def test_a_server_for_both(lookalike: Lookalike, at: At) -> None:
+async def test_one_server_serves_chat_and_embeddings(lookalike: Lookalike, at: At) -> None:
     url = lookalike.url.replace("http://", "http://me:hidden@")
     models = await open_models(at(OPENAI_BASE_URL=url, GENERATION_MODEL="my-model"))
     assert models.chat is not None
@@ -33,14 +33,14 @@ async def test_a_server_for_both(lookalike: Lookalike, at: At) -> None:
     await models.close()
 
 
-async def test_a_server_that_is_down_is_no_reason_not_to_start(lookalike: Lookalike, at: At) -> None:
+async def test_unavailable_model_server_does_not_stop_the_start(lookalike: Lookalike, at: At) -> None:
     lookalike.stop()
     models = await open_models(at(EMBEDDING_MODEL="made-up"))
     assert models.embedder.dimensions == 1536
     await models.close()
 
 
-async def test_mixed_providers(lookalike: Lookalike, at: At) -> None:
+async def test_chat_and_embedding_providers_can_differ(lookalike: Lookalike, at: At) -> None:
     chat_only = await open_models(at(EMBEDDING_PROVIDER="local"))
     assert chat_only.chat is not None
     assert chat_only.embedder.dimensions == 384
@@ -53,6 +53,6 @@ async def test_mixed_providers(lookalike: Lookalike, at: At) -> None:
 
 
 @pytest.mark.parametrize("given", [{"MODEL_PROVIDER": "openai"}, {"EMBEDDING_PROVIDER": "openai"}])
-async def test_a_server_that_nobody_named(given: dict[str, str]) -> None:
+async def test_openai_provider_without_key_or_address_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(StartupError, match="OPENAI_API_KEY"):
         await open_models(load_settings(**given))

@@ -1,4 +1,4 @@
-"""The outbox: claims, leases, marks that are set again during the work, failures, and dead letters."""
+"""The outbox: claims, leases, marks set again during the work, failures, and dead letters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def begun(rig: Rig, kind: DueKind = S) -> Claim:
     return claims[0]
 
 
-async def test_a_mark_is_claimed_once_and_gone_when_done(rig: Rig) -> None:
+async def test_mark_is_claimed_once_and_removed_when_done(rig: Rig) -> None:
     await write(rig, "a")
     found = await gathered(rig.claim(S) for _ in range(10))
     assert sorted(len(claims) for claims in found) == [0] * 9 + [1]
@@ -46,7 +46,7 @@ async def test_a_mark_is_claimed_once_and_gone_when_done(rig: Rig) -> None:
     assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}
 
 
-async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
+async def test_expired_lease_is_claimed_again(rig: Rig) -> None:
     await write(rig, "a")
     first = await begun(rig)
     assert await rig.claim(S) == []
@@ -60,7 +60,7 @@ async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
     assert await rig.rt.outbox.end_claim(S, second)
 
 
-async def test_what_a_worker_held_is_due_again_a_lease_after_its_last_sign_at_the_latest(rig: Rig) -> None:
+async def test_work_of_a_silent_worker_is_due_within_one_lease(rig: Rig) -> None:
     """So the work of a worker that was killed is handed over again within one lease, whether it was claimed or begun."""
     await write(rig, "figs")
     (claim,) = await rig.claim(S, lease_seconds=5)
@@ -73,7 +73,7 @@ async def test_what_a_worker_held_is_due_again_a_lease_after_its_last_sign_at_th
         assert due / 1000 - (seconds + micros / 1e6) <= 5.01, sign
 
 
-async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> None:
+async def test_mark_set_during_the_work_is_due_again_afterwards(rig: Rig) -> None:
     await write(rig, "a")
     claim = await begun(rig)
     await write(rig, "b")
@@ -84,7 +84,7 @@ async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> Non
     assert await rig.rt.outbox.end_claim(S, again)
 
 
-async def test_work_that_outlives_its_lease_goes_on_and_is_looked_at_once_more(rig: Rig) -> None:
+async def test_work_outliving_its_lease_continues_and_is_due_once_more(rig: Rig) -> None:
     """docket keeps its task alive; a mark that came after the lease was over did not move the mark, so nobody could see it."""
     await write(rig, "a")
     claim = await begun(rig)
@@ -98,7 +98,7 @@ async def test_work_that_outlives_its_lease_goes_on_and_is_looked_at_once_more(r
     assert await rig.rt.outbox.end_claim(S, again)
 
 
-async def test_work_that_outlives_its_lease_and_fails_waits_its_delay(rig: Rig) -> None:
+async def test_failed_work_outliving_its_lease_waits_for_its_delay(rig: Rig) -> None:
     await write(rig, "a")
     claim = await begun(rig)
     await rig.make_due(S)
@@ -108,7 +108,7 @@ async def test_work_that_outlives_its_lease_and_fails_waits_its_delay(rig: Rig) 
     assert (await rig.rt.outbox.reasons(S)) == {claim.member: "no"}
 
 
-async def test_what_docket_refuses_comes_again_without_a_try(rig: Rig) -> None:
+async def test_work_put_back_is_due_again_without_a_counted_attempt(rig: Rig) -> None:
     await write(rig, "a")
     await rig.rt.outbox.fail_claim(S, await begun(rig), "no", delay_seconds=0)
     (claim,) = await rig.claim(S)
@@ -119,7 +119,7 @@ async def test_what_docket_refuses_comes_again_without_a_try(rig: Rig) -> None:
 
 
 async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
-    """Writes during long work are not tries that failed."""
+    """Writes during long work are not failed attempts."""
     await write(rig, "first", extract_after_ms=0, extract_within_ms=0)
     claims = {kind: await begun(rig, kind) for kind in (S, X)}
     for number in range(30):
@@ -133,7 +133,7 @@ async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
         assert (await rig.rt.outbox.backlog())[kind].dead == 0
 
 
-async def test_waiting_for_a_worker_is_not_a_try(rig: Rig) -> None:
+async def test_lease_expiring_before_the_start_counts_no_attempt(rig: Rig) -> None:
     """A long queue lets leases end before anybody began; that says nothing against the work."""
     await write(rig, "a")
     for _ in range(20):
@@ -143,7 +143,7 @@ async def test_waiting_for_a_worker_is_not_a_try(rig: Rig) -> None:
     assert (await begun(rig)).attempt == 1
 
 
-async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
+async def test_work_that_kills_its_workers_becomes_dead_and_can_recover(rig: Rig) -> None:
     await write(rig, "a")
     (claim,) = await rig.claim(S, max_attempts=3)
     for attempt in range(1, 4):
@@ -168,7 +168,7 @@ async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
     assert await rig.rt.outbox.reasons(S) == {}
 
 
-async def test_a_failure_is_due_again_with_its_reason(rig: Rig) -> None:
+async def test_failed_work_is_due_after_its_delay_with_the_reason(rig: Rig) -> None:
     await write(rig, "a")
     claim = await begun(rig)
     await rig.rt.outbox.fail_claim(S, claim, "ModelAnswerInvalid: ü" + "x" * 5000, delay_seconds=100)
@@ -180,7 +180,7 @@ async def test_a_failure_is_due_again_with_its_reason(rig: Rig) -> None:
     assert (await begun(rig)).attempt == 2
 
 
-async def test_a_cause_outside_is_no_try(rig: Rig) -> None:
+async def test_forgiven_failure_counts_no_attempt(rig: Rig) -> None:
     await write(rig, "a")
     for _ in range(20):
         claim = await begun(rig)
@@ -189,14 +189,14 @@ async def test_a_cause_outside_is_no_try(rig: Rig) -> None:
         await rig.make_due(S)
 
 
-async def test_a_write_after_a_failure_is_worked_on_at_once(rig: Rig) -> None:
+async def test_write_after_a_failure_is_due_immediately(rig: Rig) -> None:
     await write(rig, "a")
     await rig.rt.outbox.fail_claim(S, await begun(rig), "x", delay_seconds=300)
     await write(rig, "b")
     assert (await begun(rig)).attempt == 2
 
 
-async def test_extraction_waits_for_quiet_but_not_for_ever(rig: Rig) -> None:
+async def test_extraction_debounce_has_a_maximum_delay(rig: Rig) -> None:
     times: list[float] = []
     for number in range(3):
         await write(rig, f"m{number}", extract_after_ms=10_000, extract_within_ms=10_001)
@@ -217,7 +217,7 @@ async def test_extraction_marked_during_the_work_keeps_its_debounce(rig: Rig) ->
     assert score < claim.lease, "the debounce counts, not the lease"
 
 
-async def test_claims_take_what_is_due_longest_and_say_when_to_come_again(rig: Rig) -> None:
+async def test_claims_take_the_oldest_first_and_return_the_next_wait(rig: Rig) -> None:
     names = [f"{number:032x}" for number in range(30)]
     await rig.rt.client.zadd(rig.keys.due(S), {name: place + 1 for place, name in enumerate(names)})
     first = await rig.claims(S, limit=12)
@@ -229,7 +229,7 @@ async def test_claims_take_what_is_due_longest_and_say_when_to_come_again(rig: R
     assert (await rig.claims(X)).wait_ms == -1
 
 
-async def test_marking_by_hand(rig: Rig) -> None:
+async def test_marking_claimed_work_makes_it_due_again(rig: Rig) -> None:
     await rig.rt.outbox.mark_due(S, [])
     await rig.rt.outbox.mark_due(S, ["a", "b"])
     first = await rig.claim(S)
@@ -240,7 +240,7 @@ async def test_marking_by_hand(rig: Rig) -> None:
     assert [claim.member for claim in await rig.claim(S)] == ["a"]
 
 
-async def test_a_write_wakes_a_waiting_worker(rig: Rig) -> None:
+async def test_write_wakes_a_waiting_worker_once(rig: Rig) -> None:
     await write(rig, "a")
     await write(rig, "b")
     assert await rig.rt.client.llen(rig.keys.wake) == 1
@@ -248,7 +248,7 @@ async def test_a_write_wakes_a_waiting_worker(rig: Rig) -> None:
     assert await rig.rt.client.llen(rig.keys.wake) == 0
 
 
-async def test_the_age_of_the_oldest(rig: Rig) -> None:
+async def test_backlog_reports_the_age_of_the_oldest_due_mark(rig: Rig) -> None:
     assert (await rig.rt.outbox.backlog())[S].oldest_seconds == 0
     await write(rig, "a", extract_after_ms=60_000, extract_within_ms=60_000)
     await rig.rt.client.zadd(rig.keys.due(S), {"old": 1})
@@ -258,7 +258,7 @@ async def test_the_age_of_the_oldest(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", list(DueKind))
-async def test_ending_what_is_not_there_is_harmless(rig: Rig, kind: DueKind) -> None:
+async def test_ending_an_unknown_claim_is_harmless(rig: Rig, kind: DueKind) -> None:
     ghost = Claim("0" * 32, 12345, 1)
     assert await rig.begin(kind, [ghost], lease_seconds=60) == []
     assert await rig.rt.outbox.end_claim(kind, ghost)

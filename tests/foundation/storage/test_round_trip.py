@@ -1,4 +1,4 @@
-"""Round trips answer as redis-py's own pipeline does, also when something goes wrong."""
+"""Round trips return the same as the pipeline of redis-py, also after errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.rig import Rig
 from tests.support.waiting import wait_until
 
 
-async def test_replies_and_error_answers_come_in_order(rig: Rig) -> None:
+async def test_replies_and_errors_come_in_order(rig: Rig) -> None:
     long = "ü" * 70_000
     sent: list[tuple[str | float, ...]] = [("SET", "wire:a", 1.5e-7), ("GET", "wire:a"), ("HGET", "wire:a", "x")]
     sent += [("CLIENT GETNAME",), ("ECHO", long)]
@@ -27,7 +27,7 @@ async def test_replies_and_error_answers_come_in_order(rig: Rig) -> None:
         await command(rig.rt.client, "HGET", "wire:a", "x")
 
 
-async def test_what_cannot_be_sent_leaves_the_connection_usable(redis_url: str) -> None:
+async def test_unencodable_command_leaves_the_connection_usable(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=2)
     with pytest.raises(DataError):
         await exchange(client, [("SET", "wire:b", None)])
@@ -44,7 +44,7 @@ async def test_a_cancelled_round_trip_leaves_no_reply_for_the_next(redis_url: st
     await client.aclose()
 
 
-async def test_a_closed_connection_is_an_error_once_and_then_opened_again(redis_url: str) -> None:
+async def test_closed_connection_raises_once_and_is_reopened(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=2)
     name = await command(client, "CLIENT", "ID")
     other = connect(redis_url, pool_size=1, command_timeout=2)
@@ -63,14 +63,14 @@ async def test_a_closed_connection_is_an_error_once_and_then_opened_again(redis_
     await other.aclose()
 
 
-async def test_who_finds_no_connection_waits_for_one(redis_url: str) -> None:
+async def test_callers_without_a_free_connection_wait(redis_url: str) -> None:
     client = connect(redis_url, pool_size=2, command_timeout=5)
     replies = await asyncio.gather(*(exchange(client, [("ECHO", str(n))]) for n in range(50)))
     assert replies == [[str(n).encode()] for n in range(50)]
     await client.aclose()
 
 
-async def test_who_waits_in_vain_is_told_and_the_next_is_answered(redis_url: str) -> None:
+async def test_late_reply_raises_timeout_and_the_next_call_works(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=0.3)
     with pytest.raises(RedisTimeout):
         await exchange(client, [("ECHO", "a"), ("BLPOP", "wire:none", 30)])
@@ -78,14 +78,14 @@ async def test_who_waits_in_vain_is_told_and_the_next_is_answered(redis_url: str
     await client.aclose()
 
 
-async def test_each_reply_has_its_own_time(redis_url: str) -> None:
+async def test_timeout_applies_to_each_reply(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=1.0)
     assert await exchange(client, [("ECHO", "a"), *[("BLPOP", "wire:none", 0.4)] * 3]) == [b"a", None, None, None]
     await client.aclose()
 
 
 @pytest.mark.parametrize("others", [0, 1])
-async def test_a_cancellation_is_a_late_reply_only_where_nobody_else_cancels(others: int) -> None:
+async def test_cancellation_by_deadline_is_told_from_one_by_others(others: int) -> None:
     made: asyncio.Future[Deadline] = asyncio.get_running_loop().create_future()
 
     async def wait() -> tuple[bool, int]:
@@ -107,7 +107,7 @@ async def test_a_cancellation_is_a_late_reply_only_where_nobody_else_cancels(oth
     assert await waiting == (others == 0, others)
 
 
-async def test_what_redis_says_of_its_own_accord_is_no_reply(redis_url: str) -> None:
+async def test_push_messages_are_not_taken_for_replies(redis_url: str) -> None:
     client, other = (connect(redis_url, pool_size=1, command_timeout=5) for _ in range(2))
     assert await command(client, "CLIENT", "TRACKING", "ON", "BCAST") == b"OK"
     # The connection is told of its own writes in between, and of others' while it is idle.

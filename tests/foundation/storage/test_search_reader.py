@@ -1,4 +1,4 @@
-"""Searches are read over RESP2 where that hides nothing, over RESP3 elsewhere, and say the same either way."""
+"""Searches are read over RESP2 if that hides no warning, and over RESP3 otherwise. Both return the same results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_vectors(rig: Rig, pipe: Pipe, text: str, fields: Sequence[str] = (), *, p
     rig.rt[MemoryStore].queue_nearest(pipe, filters.where(SCOPE), whole, 5, fields, past=past)
 
 
-async def test_both_protocols_say_the_same(rig: Rig) -> None:
+async def test_resp2_and_resp3_return_the_same_results(rig: Rig) -> None:
     await rig.remember(*(record(f"Ada has violin {number}", f"m{number}") for number in range(8)))
     await rig.remember(record("Ada has no violin", "m3"))
     store, clause, terms = rig.rt[MemoryStore], filters.where(SCOPE), query_terms("violin")
@@ -72,7 +72,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[redis.asyncio.Redis]:
     return found
 
 
-async def test_lists_are_asked_only_where_they_hide_nothing(
+async def test_resp2_is_used_only_if_it_hides_no_warning(
     rig: Rig, asked: list[redis.asyncio.Redis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await answers_in_lists(rig.rt.client), "the engine of the tests is of the second generation"

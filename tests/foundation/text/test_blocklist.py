@@ -1,4 +1,4 @@
-"""Phrases that must not be recorded are found in any inflection, without patterns."""
+"""Blocked phrases are found in any inflection, without regular expressions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PHRASES = Blocklist(["salary", "off the record", "薪水", "x-ray", "who is it",
         "say .* now",
     ],
 )
-def test_a_phrase_is_found(text: str) -> None:
+def test_blocked_phrase_is_found_in_any_inflection(text: str) -> None:
     assert PHRASES.holds(text)
     assert PHRASES.holds("figs", text)
 
 
 @pytest.mark.parametrize("text", ["celery", "xerox the ray", "the record is off", "薪金水", "who was it", "", "anything at all"])
-def test_other_words_are_not(text: str) -> None:
+def test_text_without_a_blocked_phrase_is_not_matched(text: str) -> None:
     assert not PHRASES.holds(text)
 
 
-def test_no_phrases_find_nothing_and_many_cost_little() -> None:
+def test_empty_blocklist_matches_nothing_and_a_long_one_is_fast() -> None:
     assert not Blocklist([]).holds("salary")
     assert not Blocklist(["", "  "])
     many = Blocklist(f"secret number {number} (a+)+$" for number in range(200))

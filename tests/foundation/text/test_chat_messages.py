@@ -1,4 +1,4 @@
-"""Where a session of chat messages may be cut, and what of a message is counted."""
+"""Where a session of chat messages may be cut, and which parts of a message are counted."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def turns(words: str) -> list[Turn]:
         ("a !x a", 2, 2),
     ],
 )
-def test_a_call_and_its_answers_are_not_parted(words: str, start: int, place: int) -> None:
+def test_cut_never_separates_a_call_from_its_answers(words: str, start: int, place: int) -> None:
     assert whole_from(turns(words), start) == place
 
 
 @given(st.lists(st.sampled_from(["a", "!x", "!y", "!x!y", "?x", "?y"]), min_size=1, max_size=30), st.integers(0, 30))
-def test_wherever_it_is_cut_no_answer_has_lost_its_call(words: list[str], start: int) -> None:
+def test_any_cut_keeps_the_call_of_every_answer(words: list[str], start: int) -> None:
     every = turns(" ".join(words))
     place = whole_from(every, min(start, len(every) - 1))
     assert 0 <= place < len(every)
@@ -62,7 +62,7 @@ def test_wherever_it_is_cut_no_answer_has_lost_its_call(words: list[str], start:
             assert called.get(name, place) >= place
 
 
-def test_a_missing_call_is_noticed() -> None:
+def test_missing_tool_call_is_detected() -> None:
     assert lacks_calls(turns("a ?x"))
     assert not lacks_calls(turns("!x a ?x"))
 
@@ -83,7 +83,7 @@ def test_a_missing_call_is_noticed() -> None:
         ({"role": "assistant", "content": "x", "tool_calls": [1, {"id": None}, {"id": 5}], "function_call": []}, ["5"], []),
     ],
 )
-def test_calls_and_answers_are_known_in_all_forms(message: dict[str, Any], calls: list[str], answers: list[str]) -> None:
+def test_tool_calls_and_answers_are_recognized_in_all_formats(message: dict[str, Any], calls: list[str], answers: list[str]) -> None:
     model = MemoryMessage.model_validate(message)
     assert links_of(model.role, model.content_parts, model.own_fields) == ToolCallLinks(calls, answers)
 
@@ -92,13 +92,13 @@ def count(**fields: Any) -> tuple[str, int]:
     return counted(MemoryMessage.model_validate({"role": "user", **fields}))
 
 
-def test_text_alone_is_counted_as_it_stands() -> None:
+def test_plain_text_is_counted_unchanged() -> None:
     assert count(content="hello") == ("hello", 0)
     assert count(content=[{"type": "text", "text": "hello"}]) == ("hello", 0)
     assert count(content="hello", refusal=None, tool_calls=[]) == ("hello", 0)
 
 
-def test_calls_are_counted() -> None:
+def test_tool_calls_are_counted() -> None:
     text, media = count(content=None, tool_calls=[{"id": "a", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}])
     assert "weather" in text
     assert "Porto" in text
@@ -115,7 +115,7 @@ def test_calls_are_counted() -> None:
         {"type": "file", "file": {"file_id": "file-1"}},
     ],
 )
-def test_a_picture_is_counted_as_a_picture_and_not_by_its_bytes(part: dict[str, Any]) -> None:
+def test_media_parts_count_a_fixed_number_of_tokens(part: dict[str, Any]) -> None:
     text, media = count(content=[part])
     assert media == MEDIA_TOKENS
     assert len(text) < 300

@@ -17,7 +17,7 @@ def _count(text: str) -> int:
     return len(text.split())
 
 
-def test_it_holds_statements_with_speakers_and_dates_and_no_pleasantries() -> None:
+def test_summary_holds_statements_with_speakers_and_dates_without_pleasantries() -> None:
     said = [
         Statement("Hi, how are you?", "user", AT),
         Statement("Wow, yesterday I flew to Lisbon with Ana.", "user", AT),
@@ -29,14 +29,14 @@ def test_it_holds_statements_with_speakers_and_dates_and_no_pleasantries() -> No
     )
 
 
-def test_it_keeps_to_its_budget_and_says_nothing_twice() -> None:
+def test_summary_stays_within_its_budget_without_repetition() -> None:
     said = [Statement(f"Ana likes figs and plum number {number}.", "user", AT) for number in range(50)]
     summary = summarize(said, 40, _count, UTC)
     assert 0 < _count(summary) <= 40
     assert summarize([said[0], said[0]], 100, _count, UTC).count("figs") == 1
 
 
-def test_a_summary_is_read_again_as_it_was_written() -> None:
+def test_written_summary_is_parsed_back_into_the_same_statements() -> None:
     said = [
         Statement("Ana likes figs.", "user", datetime(2025, 1, 2, tzinfo=UTC)),
         Statement("Bo flew to Oslo.", "assistant", datetime(2025, 1, 3, tzinfo=UTC)),
@@ -49,14 +49,14 @@ def test_a_summary_is_read_again_as_it_was_written() -> None:
     assert statements_of_summary(summary, lambda text: [text], AT) == said
 
 
-def test_lines_of_other_summaries_are_statements() -> None:
+def test_lines_of_other_summary_formats_are_read_as_statements() -> None:
     assert statements_of_summary("[2025-01-02 user] Ana likes figs.\nBo is well.", lambda text: [text], AT) == [
         Statement("Ana likes figs.", "user", datetime(2025, 1, 2, tzinfo=UTC)),
         Statement("Bo is well.", "", AT),
     ]
 
 
-def test_who_speaks_is_named_where_messages_begin_with_names() -> None:
+def test_name_prefix_of_a_message_is_read_as_its_speaker() -> None:
     said = [
         SpokenMessage("Ana: I like figs.", "user", AT),
         SpokenMessage("Ana: Me too.", "user", AT),
@@ -67,7 +67,7 @@ def test_who_speaks_is_named_where_messages_begin_with_names() -> None:
     assert speakers == ["Ana", "Ana", "assistant", "assistant"]
 
 
-def test_a_clause_that_says_something_else_alone_is_not_parted() -> None:
+def test_dependent_clauses_are_not_split_off() -> None:
     said = [
         Statement("I would fly to Oslo, but I have no money for that.", "user", AT),
         Statement("I fly if Bo comes, and I pay.", "user", AT),
@@ -77,7 +77,7 @@ def test_a_clause_that_says_something_else_alone_is_not_parted() -> None:
     assert "I fly if Bo comes, and I pay." in summary
 
 
-def test_words_that_came_up_often_are_named_when_their_statements_have_no_room() -> None:
+def test_frequent_words_of_omitted_statements_are_listed() -> None:
     said = [
         Statement(f"We talked of beekeeping near Lake {name} with Ana and {name}.", "user", AT)
         for name in ("Garda", "Como", "Iseo", "Orta")
@@ -91,7 +91,7 @@ def test_words_that_came_up_often_are_named_when_their_statements_have_no_room()
     assert all(word not in shown for word in line.removeprefix("Also spoken of: ").split())
 
 
-def test_the_words_of_a_former_summary_stay() -> None:
+def test_word_list_of_a_former_summary_is_kept() -> None:
     former = "10 March 2026:\nuser: Ana likes figs.\nAlso spoken of: beekeeping sailing"
     statements = statements_of_summary(former, lambda text: [text], AT)
     summary = summarize([*statements, Statement("Bo bought 7 lamps in Oslo.", "user", AT)], 60, _count, UTC)
@@ -100,7 +100,7 @@ def test_the_words_of_a_former_summary_stay() -> None:
     assert "Bo bought 7 lamps in Oslo." in summary
 
 
-def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> None:
+def test_users_names_and_numbers_rank_before_advice_and_pleasantries() -> None:
     said = [
         Statement("That sounds wonderful!", "assistant", AT),
         Statement("Das klingt ja wirklich spannend!", "assistant", AT),
@@ -117,7 +117,7 @@ def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> 
     assert "spannend" not in summarize(said, 100, _count, UTC)
 
 
-def test_a_capital_within_a_word_makes_a_name_of_it() -> None:
+def test_word_with_an_inner_capital_counts_as_a_name() -> None:
     said = [
         Statement("Missing values stand in columns, which is ugly.", "user", AT),
         Statement("We decided that SQLite is what we use.", "user", AT),
@@ -146,13 +146,13 @@ def test_a_capital_within_a_word_makes_a_name_of_it() -> None:
         (["Стол очень тяжёлый, он из дуба.", "Дуба было очень мало.", "Этот кусок дуба очень сухой."], "очень", "дуба"),
     ],
 )
-def test_words_that_say_nothing_are_no_subjects_in_other_languages(lines: list[str], small: str, named: str) -> None:
+def test_stop_words_of_other_languages_are_not_subjects(lines: list[str], small: str, named: str) -> None:
     line = Subjects(lines).line("", 100, _count)
     assert line == "" or small not in line.split()
     assert named in Subjects([*lines, *(f"{named} {word}" for word in ("kiwi", "kiwi", "kiwi"))]).line("", 100, _count).split()
 
 
-def test_statements_that_were_typed_without_full_stops_stay_apart() -> None:
+def test_statements_without_full_stops_are_separated() -> None:
     said = [Statement(text, "user", AT) for text in ("my mum Samira moves in until october", "we took the Babyzen pram for 420 euros")]
     summary = summarize(said, 100, _count, UTC)
     assert "until october. we took" in summary
@@ -168,12 +168,12 @@ def test_statements_that_were_typed_without_full_stops_stay_apart() -> None:
     ],
     ids=["Chinese", "Japanese", "Thai", "Lao"],
 )
-def test_statements_without_blanks_between_words_are_told(said: str, facts: list[str], greeting: str | None) -> None:
+def test_summary_covers_languages_without_spaces(said: str, facts: list[str], greeting: str | None) -> None:
     summary = summarize(statements_of([SpokenMessage(said, "user", AT)], split_sentences), 400, lambda text: len(text.encode()) // 2, UTC)
     assert all(fact in summary for fact in facts)
     assert greeting is None or greeting not in summary
 
 
-def test_clauses_without_blanks_are_no_words_of_the_last_line() -> None:
+def test_clauses_without_spaces_are_not_listed_as_frequent_words() -> None:
     said = [Statement(f"我在里斯本养了{number}只叫豆豆的狗", "user", AT) for number in ("一", "两", "三", "四")]
     assert "Also spoken of" not in summarize(said, 60, lambda text: len(text.encode()) // 2, UTC)

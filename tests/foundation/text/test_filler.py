@@ -1,4 +1,4 @@
-"""What says nothing, and what does not."""
+"""Filler: texts without information."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lines(name: str) -> dict[str, list[str]]:
 NOISE, FACTS = _lines("noise_lines.txt"), _lines("short_facts.txt")
 
 
-def test_there_are_enough_lines_of_every_language() -> None:
+def test_filler_samples_cover_every_language() -> None:
     for lines in (NOISE, FACTS):
         assert set(lines) == set(CODES)
         assert sum(map(len, lines.values())) >= 300
@@ -34,34 +34,34 @@ def test_there_are_enough_lines_of_every_language() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_noise_is_recognized(code: str) -> None:
+def test_filler_lines_are_recognized(code: str) -> None:
     assert [line for line in NOISE[code] if not is_filler(line)] == []
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_short_facts_are_none(code: str) -> None:
+def test_short_facts_are_not_filler(code: str) -> None:
     assert [line for line in FACTS[code] if is_filler(line)] == []
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "...", "?!", "👍🏽", "❤️❤️", "q", "asdfghjkl", "lkjhgfdsa", "zxcvzxcv", "sdkfjhskdjf", "hjkl;hjkl", ":-)"]
 )
-def test_shapes_of_noise(text: str) -> None:
+def test_empty_emoji_and_keyboard_noise_are_filler(text: str) -> None:
     assert is_filler(text)
 
 
 @pytest.mark.parametrize(
     "text", ["weekend", "rhythm", "tree", "power", "poi", "Krk", "HTML", "555 123", "k8s", "A1", "glass", "flasks", "水"]
 )
-def test_words_that_look_like_noise(text: str) -> None:
+def test_short_real_words_are_not_filler(text: str) -> None:
     assert not is_filler(text)
 
 
 @pytest.mark.parametrize("query", ["thanks!", "ok", "x", "👍", "", "hm?", "谢谢", "danke dir!", "?", "back", "not really", "я тоже"])
-def test_queries_without_content(query: str) -> None:
+def test_query_of_filler_has_no_content(query: str) -> None:
     assert not has_content(query)
 
 
 @pytest.mark.parametrize("query", ["job", "What is my job?", "42", "猫", "thanks, and my flight?", "allergies"])
-def test_queries_with_content(query: str) -> None:
+def test_query_with_a_content_word_has_content(query: str) -> None:
     assert has_content(query)

@@ -1,4 +1,4 @@
-"""What of a user's statements is a name, and what lasts."""
+"""Which statements of a user contain a name or a lasting fact."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ PASSING = ["The train was late", "Der Milchwagen ist rot", "El pan era duro", "å
 
 
 @pytest.mark.parametrize("text", NAMES)
-def test_a_name_is_known_and_found_by_its_terms(text: str) -> None:
+def test_name_statement_is_recognized_and_matches_the_name_terms(text: str) -> None:
     assert says_name(text)
     assert not set(name_terms()).isdisjoint(terms(text))
 
 
 @pytest.mark.parametrize("text", LASTING)
-def test_what_lasts_is_known_and_found_by_its_terms(text: str) -> None:
+def test_lasting_statement_is_recognized_and_matches_the_lasting_terms(text: str) -> None:
     assert is_lasting(text)
     assert not says_name(text)
     assert not set(lasting_terms()).isdisjoint(terms(text))
 
 
 @pytest.mark.parametrize("text", [*PASSING, "my name is Mara " * 100])
-def test_what_passes_is_neither(text: str) -> None:
+def test_passing_statement_is_neither_name_nor_lasting(text: str) -> None:
     assert not says_name(text)
     assert not is_lasting(text)

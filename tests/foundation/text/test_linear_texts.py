@@ -1,4 +1,4 @@
-"""Whatever reads a text for patterns takes time in proportion to it, whoever wrote it: a megabyte of anything takes seconds at most."""
+"""Every function and pattern that reads texts takes linear time: at most seconds for a megabyte of anything."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def _slow(readers: Mapping[str, Reader], size: int, bound: float) -> list[str]:
 _READERS = {**_functions(), **_methods()}
 
 
-def test_functions_and_expressions_are_discovered() -> None:
+def test_text_readers_and_patterns_are_discovered() -> None:
     assert {
         "agent_memory.foundation.text.dates.named_times.names_time",
         "agent_memory.foundation.text.injection.suspicion",
@@ -261,18 +261,18 @@ def test_functions_and_expressions_are_discovered() -> None:
 @pytest.mark.parametrize(
     ("pattern", "kind", "slow"), [(r"\s+$", "blanks", True), (r"(?:a|b)+c", "one word", True), (r"a\b", "one word", False)]
 )
-def test_what_takes_quadratic_time_is_noticed(pattern: str, kind: str, slow: bool) -> None:
+def test_quadratic_pattern_is_detected(pattern: str, kind: str, slow: bool) -> None:
     assert _is_slow(_finding(re.compile(pattern)), kind, _MEGABYTE // 8, 1.0) is slow
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_quarter_of_a_megabyte_of_anything_is_read_in_linear_time(bound: float) -> None:
+def test_every_reader_takes_linear_time_on_a_quarter_megabyte(bound: float) -> None:
     # In quadratic time it takes minutes.
     assert _slow(_READERS, _MEGABYTE // 4, bound / 2) == []
 
 
 @pytest.mark.slow
-def test_every_expression_finds_all_in_linear_time(bound: float) -> None:
+def test_every_pattern_takes_linear_time(bound: float) -> None:
     # An eighth of a megabyte: in quadratic time it takes a minute, too.
     assert _slow(_patterns(), _MEGABYTE // 8, bound) == []

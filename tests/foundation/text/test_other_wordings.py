@@ -1,4 +1,4 @@
-"""The same questions and requests in other words, in fifteen languages: what is known of somebody, what to remember, what to forget."""
+"""Paraphrased questions and requests in fifteen languages: what is known, what to remember, what to forget."""
 
 from __future__ import annotations
 
@@ -82,41 +82,41 @@ def _lines(block: str) -> list[str]:
 
 
 @pytest.mark.parametrize("query", _lines(EVERYTHING))
-def test_whatever_words_ask_for_all_that_is_known(query: str) -> None:
+def test_paraphrased_question_about_everything_is_recognized(query: str) -> None:
     assert is_about_everything(query)
 
 
 @pytest.mark.parametrize("query", _lines(SOMETHING))
-def test_what_others_know_or_what_is_known_of_others_is_something_else(query: str) -> None:
+def test_question_about_others_is_not_about_everything(query: str) -> None:
     assert not is_about_everything(query)
 
 
 @pytest.mark.parametrize(("text", "subject"), REMEMBER)
-def test_whatever_words_ask_to_remember(text: str, subject: str) -> None:
+def test_paraphrased_remember_request_is_recognized(text: str, subject: str) -> None:
     request = memory_request(text)
     assert request is not None
     assert (request.kind, request.subject) == ("remember", subject)
 
 
 @pytest.mark.parametrize(("text", "subject"), FORGET)
-def test_whatever_words_ask_to_forget(text: str, subject: str) -> None:
+def test_paraphrased_forget_request_is_recognized(text: str, subject: str) -> None:
     request = memory_request(text)
     assert request is not None
     assert (request.kind, request.subject) == ("forget", subject)
 
 
 @pytest.mark.parametrize("text", _lines(NO_REQUEST))
-def test_what_only_sounds_like_a_request_is_none(text: str) -> None:
+def test_text_that_resembles_a_request_is_none(text: str) -> None:
     assert memory_request(text) is None
 
 
 @pytest.mark.parametrize("text", _lines(QUESTIONS))
-def test_questions_without_a_mark_in_other_shapes(text: str) -> None:
+def test_question_without_a_mark_in_other_shapes_is_recognized(text: str) -> None:
     assert is_bare_question(text)
 
 
 @pytest.mark.parametrize("text", _lines(STATEMENTS))
-def test_statements_with_a_word_that_asks(text: str) -> None:
+def test_statement_with_a_question_word_is_no_question(text: str) -> None:
     assert not is_bare_question(text)
 
 
@@ -150,14 +150,14 @@ def test_statements_with_a_word_that_asks(text: str) -> None:
         ("忘记关于约翰的一切", "约翰"),
     ],
 )
-def test_all_about_somebody_is_to_be_forgotten(text: str, subject: str) -> None:
+def test_request_to_forget_all_about_a_person_is_recognized(text: str, subject: str) -> None:
     assert memory_request(text) == ("forget", subject, True)
 
 
 @pytest.mark.parametrize(
     "text", ["forget my address", "forget about my address", "vergiss meine Adresse", "olvida mi dirección", "忘记我的地址"]
 )
-def test_a_thing_is_no_everything(text: str) -> None:
+def test_request_to_forget_a_thing_does_not_mean_everything_about_it(text: str) -> None:
     request = memory_request(text)
     assert request is not None
     assert not request.about

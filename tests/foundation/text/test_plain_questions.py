@@ -1,4 +1,4 @@
-"""Questions without a question mark, and statements that begin as such questions do."""
+"""Questions without a question mark, and statements that begin like them."""
 
 from __future__ import annotations
 
@@ -326,19 +326,19 @@ def _lines(block: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", _lines(QUESTIONS))
-def test_a_question_needs_no_mark(text: str) -> None:
+def test_question_without_a_question_mark_is_recognized(text: str) -> None:
     assert is_bare_question(text)
 
 
 @pytest.mark.parametrize("text", _lines(STATEMENTS))
-def test_a_statement_may_begin_as_a_question_does(text: str) -> None:
+def test_statement_that_begins_like_a_question_is_no_question(text: str) -> None:
     assert not is_bare_question(text)
 
 
-def test_there_are_enough_of_both() -> None:
+def test_samples_include_enough_questions_and_statements() -> None:
     assert min(len(_lines(QUESTIONS)), len(_lines(STATEMENTS))) >= 60
 
 
 @pytest.mark.parametrize("text", ["What wine goes with salmon.", "What wine goes with salmon, I have white.", "Who lives next to me!"])
-def test_who_ends_a_sentence_or_says_more_states(text: str) -> None:
+def test_question_words_with_a_period_or_more_text_are_a_statement(text: str) -> None:
     assert not is_bare_question(text)

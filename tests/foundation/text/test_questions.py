@@ -1,4 +1,4 @@
-"""What a text asks, and what it asks of the memory."""
+"""Classification of texts: questions, remember and forget requests, and questions about everything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agent_memory.foundation.text.languages.questions import asks_for_questions,
         "मेरा नाम क्या है?",
     ],
 )
-def test_bare_questions(text: str) -> None:
+def test_bare_question_is_recognized(text: str) -> None:
     assert is_bare_question(text)
 
 
@@ -54,7 +54,7 @@ def test_bare_questions(text: str) -> None:
         "何か食べた",
     ],
 )
-def test_what_tells_something_is_no_bare_question(text: str) -> None:
+def test_text_that_states_something_is_no_bare_question(text: str) -> None:
     assert not is_bare_question(text)
 
 
@@ -88,7 +88,7 @@ def test_what_tells_something_is_no_bare_question(text: str) -> None:
         ("Remember to call Ana", "Remember to call Ana"),
     ],
 )
-def test_requests_to_remember(text: str, subject: str) -> None:
+def test_remember_request_is_recognized(text: str, subject: str) -> None:
     request = memory_request(text)
     assert request is not None
     assert (request.kind, request.subject) == ("remember", subject)
@@ -115,7 +115,7 @@ def test_requests_to_remember(text: str, subject: str) -> None:
         ("Dimentica il mio indirizzo", "il mio indirizzo"),
     ],
 )
-def test_requests_to_forget(text: str, subject: str) -> None:
+def test_forget_request_is_recognized(text: str, subject: str) -> None:
     request = memory_request(text)
     assert request is not None
     assert (request.kind, request.subject) == ("forget", subject)
@@ -140,7 +140,7 @@ def test_requests_to_forget(text: str, subject: str) -> None:
         "Remember?",
     ],
 )
-def test_what_is_no_request(text: str) -> None:
+def test_text_without_a_request_is_not_recognized_as_one(text: str) -> None:
     assert memory_request(text) is None
 
 
@@ -196,7 +196,7 @@ def test_what_is_no_request(text: str) -> None:
         "मैं कौन हूँ?",
     ],
 )
-def test_questions_about_everything(query: str) -> None:
+def test_question_about_everything_is_recognized(query: str) -> None:
     assert is_about_everything(query)
 
 
@@ -218,7 +218,7 @@ def test_questions_about_everything(query: str) -> None:
         "",
     ],
 )
-def test_questions_about_something(query: str) -> None:
+def test_question_about_something_is_not_about_everything(query: str) -> None:
     assert not is_about_everything(query)
 
 
@@ -234,15 +234,15 @@ def test_questions_about_something(query: str) -> None:
         "뭘 물어봤지?",
     ],
 )
-def test_who_asks_for_what_was_asked_is_understood(query: str) -> None:
+def test_question_about_earlier_questions_is_recognized(query: str) -> None:
     assert asks_for_questions(query)
 
 
 @pytest.mark.parametrize("query", ["Where do I live?", "¿Dónde vivo?", "访问量是多少？", "犬の名前は？"])
-def test_other_queries_ask_for_no_questions(query: str) -> None:
+def test_other_question_is_not_about_earlier_questions(query: str) -> None:
     assert not asks_for_questions(query)
 
 
 @pytest.mark.parametrize("text", ["Sono allergica al polline.", "Mi chiamo Luca", "Kiedy byłem mały mieszkałem w Łodzi.", "我哪儿也没去"])
-def test_statements_that_begin_as_questions_do_are_none(text: str) -> None:
+def test_statement_with_a_question_prefix_is_no_bare_question(text: str) -> None:
     assert not is_bare_question(text)

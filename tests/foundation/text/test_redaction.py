@@ -1,4 +1,4 @@
-"""Secrets go out of texts, words stay, and no text is slow."""
+"""Secrets are redacted, other words are kept, and no text is slow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize(("text", "left", "kind"), SECRETS, ids=[kind + str(n) for n, (_, _, kind) in enumerate(SECRETS)])
-def test_a_secret_goes_and_what_stands_around_it_stays(text: str, left: str, kind: str) -> None:
+def test_secret_is_redacted_and_the_surrounding_text_kept(text: str, left: str, kind: str) -> None:
     assert redact(text).endswith(left)
     assert kind in secrets_in(text)
     assert redact(redact(text)) == redact(text)
@@ -53,19 +53,19 @@ def test_a_secret_goes_and_what_stands_around_it_stays(text: str, left: str, kin
         "01ARZ3NDEKTSV4RRFFQ69G5FAV",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_a_secret_is_unchanged(text: str) -> None:
     assert redact(text) == text
     assert secrets_in(text) == []
 
 
-def test_most_texts_are_seen_at_a_glance_to_hold_no_secret() -> None:
+def test_texts_without_secrets_are_returned_as_the_same_list() -> None:
     for plain in ("The user bought 12 of them on 2024-05-01, for 30 dollars.", "Order 100000-1234567 and call +4915112345678901"):
         assert redact_all(texts := ["Figs are sweet.", plain]) is texts
     # Letters that count as others when case is ignored.
     assert redact("my paſſword is hunter22") == "my paſſword is [redacted: password]"
 
 
-def test_a_key_that_was_cut_off_goes_as_far_as_it_reaches() -> None:
+def test_truncated_private_key_is_redacted_to_its_end() -> None:
     assert redact('{"text": "-----BEGIN PRIVATE KEY-----\\nMIIEabc"}\n{"n": 2}') == '{"text": "[redacted: private key]"}\n{"n": 2}'
 
 
@@ -73,7 +73,7 @@ def test_a_key_that_was_cut_off_goes_as_far_as_it_reaches() -> None:
     "part",
     ["password ", "password is ", "a://", "a://b:", "1 ", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaa.", "sk-", "Bearer ", "= "],
 )
-def test_time_grows_with_the_text_alone(part: str) -> None:
+def test_redaction_takes_linear_time(part: str) -> None:
     def seconds(size: int) -> float:
         text = part * (size // len(part))
         began = time.process_time()

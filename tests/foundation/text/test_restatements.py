@@ -1,4 +1,4 @@
-"""Which texts say the same in nearly the same words."""
+"""Which texts are near-identical restatements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.text.normalization import restatement
         ("Mein Arzt heißt Müller", "mein Arzt heißt „Müller“"),
     ],
 )
-def test_the_same_in_nearly_the_same_words(first: str, second: str) -> None:
+def test_near_identical_wordings_have_the_same_restatement(first: str, second: str) -> None:
     assert restatement(first) == restatement(second) != ""
 
 
@@ -40,10 +40,10 @@ def test_the_same_in_nearly_the_same_words(first: str, second: str) -> None:
         ("I take the pills in the morning", "I take the pills in the evening"),
     ],
 )
-def test_another_name_number_tense_or_denial_is_another_statement(first: str, second: str) -> None:
+def test_another_name_number_tense_or_negation_has_another_restatement(first: str, second: str) -> None:
     assert restatement(first) != restatement(second)
 
 
 @pytest.mark.parametrize("text", ["", "yes", "the", "It is.", "word " * 100])
-def test_too_little_or_too_much_to_tell(text: str) -> None:
+def test_too_short_or_long_text_has_no_restatement(text: str) -> None:
     assert restatement(text) == ""

@@ -1,4 +1,4 @@
-"""Sentences."""
+"""Splitting texts into sentences."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from agent_memory.foundation.text.passages.sentences import split_sentences
         ("", []),
     ],
 )
-def test_splitting(text: str, sentences: list[str]) -> None:
+def test_text_is_split_into_sentences(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences
 
 
-def test_sentences_without_an_end_are_cut_and_nothing_is_lost() -> None:
+def test_text_without_sentence_ends_is_cut_without_loss() -> None:
     text = "word " * 1000 + "x" * 3000
     pieces = split_sentences(text)
     assert max(map(len, pieces)) <= 1000
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_german_ordinal_ends_no_sentence() -> None:
+def test_german_ordinal_does_not_end_a_sentence() -> None:
     text = "Wir ziehen am 2. Juni nach Wolgast. Dort wohnen wir im 3. Stock. Am Umzug helfen 4. Dann feiern wir."
     assert split_sentences(text) == [
         "Wir ziehen am 2. Juni nach Wolgast.",

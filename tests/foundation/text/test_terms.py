@@ -1,4 +1,4 @@
-"""Words as the index knows them."""
+"""Index terms of texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANY_TEXT = st.text(max_size=200)
 
 
 @given(ANY_TEXT)
-def test_terms_are_plain_whatever_the_text(text: str) -> None:
+def test_terms_are_plain_ascii_for_any_text(text: str) -> None:
     found = terms(text)
     assert all(term.isascii() and term.replace("_", "a").isalnum() and len(term) <= 50 for term in found)
     if found:
@@ -22,22 +22,22 @@ def test_terms_are_plain_whatever_the_text(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_a_text_is_found_by_itself(text: str) -> None:
+def test_any_text_matches_its_own_terms(text: str) -> None:
     assert set(query_terms(text)) <= set(terms(text))
     assert set(query_terms(text.upper().lower())) <= set(terms(text)) or not text.isascii()
 
 
 @given(ANY_TEXT)
-def test_folding_twice_changes_no_more_than_case(text: str) -> None:
+def test_folding_twice_changes_only_case(text: str) -> None:
     once = fold(text)
     assert fold(once).casefold() == fold(once.casefold()).casefold()
 
 
-def test_letters_of_another_style() -> None:
+def test_styled_letters_have_the_terms_of_plain_ones() -> None:
     assert terms("𝐇𝐞𝐥𝐩𝐞𝐝 𝐓𝐡𝐞𝐲") == terms("helped they")
 
 
-def test_latin_words_within_a_script_without_blanks() -> None:
+def test_latin_words_inside_text_without_spaces_are_found() -> None:
     assert set(query_terms("iPhone")) <= set(terms("昨日iPhoneを買った"))
 
 
@@ -53,21 +53,21 @@ def test_latin_words_within_a_script_without_blanks() -> None:
         ("Ångström", "angstrom"),
     ],
 )
-def test_spellings_of_the_same_word(one: str, other: str) -> None:
+def test_spelling_variants_have_the_same_terms(one: str, other: str) -> None:
     assert terms(one) == terms(other) != []
 
 
 @pytest.mark.parametrize(("one", "other"), [("leaves", "leaving"), ("trees", "tree"), ("Anna's", "anna")])
-def test_forms_of_the_same_word(one: str, other: str) -> None:
+def test_word_forms_match_each_other(one: str, other: str) -> None:
     assert set(query_terms(other)) <= set(terms(one)) or set(query_terms(one)) & set(terms(other))
 
 
-def test_marks_that_make_another_letter_are_kept() -> None:
+def test_marks_that_distinguish_letters_are_kept() -> None:
     assert terms("が") != terms("か")
 
 
 @pytest.mark.parametrize("text", ["", " ", "?!", "the and of", "It was, and is.", "...", "-", "'", "\u200b", "😀", '- @ : { } | * \\ "'])
-def test_nothing_to_search_for(text: str) -> None:
+def test_query_without_words_has_no_terms(text: str) -> None:
     assert query_terms(text) == []
 
 
@@ -79,14 +79,14 @@ def test_an_exact_string_is_a_term_of_its_own(exact: str) -> None:
     assert whole[0] not in terms("bob at example dot com version 1 2 3")
 
 
-def test_runs_without_blanks_are_found_by_their_parts() -> None:
+def test_text_without_spaces_is_found_by_its_parts() -> None:
     indexed = set(terms("東京タワーに行きました"))
     for part in ("東京", "タワー", "行きました", "京"):
         assert set(query_terms(part)) <= indexed
     assert not set(query_terms("大阪")) & indexed
 
 
-def test_long_texts_and_long_words_are_bounded() -> None:
+def test_terms_of_long_texts_and_words_are_bounded() -> None:
     assert len(terms("fig " * 10_000)) == 4096
     (long,) = terms("x" * 10_000)
     assert len(long) <= 48
@@ -112,21 +112,21 @@ def test_long_texts_and_long_words_are_bounded() -> None:
         "Wow, amazing!",
     ],
 )
-def test_small_talk(text: str) -> None:
+def test_small_talk_carries_no_information(text: str) -> None:
     assert not carries_information(text)
 
 
 @pytest.mark.parametrize("text", ["Thanks a lot", "Thank you so much!"])
-def test_more_small_talk(text: str) -> None:
+def test_thanks_with_more_words_carry_no_information(text: str) -> None:
     assert not carries_information(text)
 
 
 @pytest.mark.parametrize("text", ["Oslo", "I like figs", "42", "hello Anna", "明日会いましょう", "my number is 5", "ok, at noon", "@bob"])
-def test_what_says_something(text: str) -> None:
+def test_statement_carries_information(text: str) -> None:
     assert carries_information(text)
 
 
-def test_underscores_alone_are_no_word() -> None:
+def test_underscores_alone_are_not_words() -> None:
     assert query_terms("secret _ __ tea") == ["secret", "tea"]
     assert words("_ a_b _c d_ __") == ["a_b", "_c", "d_"]
 
@@ -148,11 +148,11 @@ def test_underscores_alone_are_no_word() -> None:
         ("أحب القَهْوَة", "القهوة"),
     ],
 )
-def test_texts_of_other_languages_are_found(text: str, query: str) -> None:
+def test_words_in_other_languages_are_found(text: str, query: str) -> None:
     assert set(query_terms(query)) & set(terms(text))
 
 
-def test_vowel_signs_part_no_words() -> None:
+def test_vowel_signs_do_not_split_words() -> None:
     assert words("मैं दिल्ली में") == ["मैं", "दिल्ली", "में"]
     assert len(words("กรุงเทพที่")) == 1
     assert not set(query_terms("ที่")) & set(terms("ทำ"))
@@ -162,6 +162,6 @@ def test_vowel_signs_part_no_words() -> None:
     "text",
     ["I moved to Rio de la Plata in May", "The cafes of Los Angeles are on the list", "I like figs", "Das Boot is a film that I saw"],
 )
-def test_english_texts_have_the_terms_that_they_had(text: str) -> None:
+def test_foreign_names_do_not_change_terms_of_english_texts(text: str) -> None:
     english = [term for word in words(text) for term in terms(word)]
     assert terms(text) == english

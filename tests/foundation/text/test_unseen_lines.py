@@ -1,6 +1,6 @@
-"""What rules and weights make of lines whose writer had not seen them: what must not happen has a floor, the rest is reported.
+"""Language rules on lines whose writers had not seen them. Critical errors have a floor, the rest is reported.
 
-The lines are evidence as long as no rule is changed because of one of them, and the weights are fitted on other writers' lines alone.
+The lines are valid evidence only while no rule is changed because of them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def share(name: str, right: list[bool], record_property: RecordProperty) -> floa
     return sum(right) / len(right)
 
 
-def test_short_facts_are_kept(record_property: RecordProperty) -> None:
+def test_unseen_short_facts_are_memorable(record_property: RecordProperty) -> None:
     texts = [line["text"] for line in lines("facts")]
     assert share("facts kept", [memorable(text, "user") is not None for text in texts], record_property) >= 0.99
     assert share("facts that are no question", [not is_bare_question(text) for text in texts], record_property) >= 0.99
 
 
-def test_mentions_of_memory_are_no_requests(record_property: RecordProperty) -> None:
+def test_unseen_mentions_of_memory_are_not_requests(record_property: RecordProperty) -> None:
     right = [memory_request(line["text"]) is None for line in lines("not_requests")]
     assert share("mentions left alone", right, record_property) >= 0.99
 
 
-def test_filler_questions_and_requests_are_recognized_as_measured(record_property: RecordProperty) -> None:
+def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_property: RecordProperty) -> None:
     """The floors are what was measured: they hold the rules where they are."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
@@ -78,7 +78,7 @@ async def test_weights_by_six_writers_hold_on_the_lines_of_another(record_proper
     assert share("mentions left alone", [kind != "forget" for kind in await kinds_of(others)], record_property) >= 0.92
 
 
-def test_rules_on_lines_of_six_more_writers(record_property: RecordProperty) -> None:
+def test_unseen_lines_of_six_writers_reach_the_measured_rates(record_property: RecordProperty) -> None:
     """A quarter of 19,000 lines: what is certain holds, most of the rest goes unrecognized."""
     files = sorted((DATA / "lines_by_writer").glob("*.jsonl"))
     given = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()[::4]]
