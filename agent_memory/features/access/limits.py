@@ -254,7 +254,7 @@ class LimitStore:
         Return how many, and the seconds until `least` are available.
         """
         rate = repr(per_minute / 60_000)
-        granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, wanted=most, least=least)
+        granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:

@@ -56,11 +56,11 @@ def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_
 
 
 def queue_recent(
-    pipe: Pipe, user_waiting: str, journal_prefix: str, left_out: str, limits: Mapping[str, int], namespaces: Collection[str]
+    pipe: Pipe, user_waiting: str, journal_prefix: str, excluded_sid: str, limits: Mapping[str, int], namespaces: Collection[str]
 ) -> None:
     """Queue the read of a user's newest unpromoted messages: see `recent_messages.lua`."""
     command = _RECENT.read_only(
-        user_waiting=user_waiting, journal_prefix=journal_prefix, left_out=left_out, **limits, namespaces=namespaces
+        user_waiting=user_waiting, journal_prefix=journal_prefix, excluded_sid=excluded_sid, **limits, namespaces=namespaces
     )
     pipe.execute_command(*command)
 

@@ -96,7 +96,7 @@ async def test_most_requests_are_counted_without_a_look_at_redis(rig: Rig, monke
     take = store.take
 
     async def seen(*arguments: Any, **options: Any) -> Any:
-        taken.append(options["wanted"])
+        taken.append(options["most"])
         return await take(*arguments, **options)
 
     monkeypatch.setattr(store, "take", seen)

@@ -18,7 +18,7 @@ local block = cjson.decode(raw)
 -- Each edit and each prompt reads all targets of a block, so their number and size are bounded.
 local function has_room()
   local count, bytes = 1, #target_identity
-  for _, known in pairs(block.to) do count, bytes = count + 1, bytes + #known end
+  for _, other in pairs(block.to) do count, bytes = count + 1, bytes + #other end
   return count <= most_targets and bytes <= most_target_bytes
 end
 local name = owner .. ':' .. label

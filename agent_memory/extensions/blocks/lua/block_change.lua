@@ -94,28 +94,28 @@ end
 local refused = place()
 if refused then return refused end
 local text = texts.splice(value, change.p, change.old, change.new)
-for name, wanted in pairs(settings) do
-  if block[name] ~= wanted then
-    if not is_new then change.before[name], change.after[name] = block[name], wanted end
-    block[name] = wanted
+for name, setting in pairs(settings) do
+  if block[name] ~= setting then
+    if not is_new then change.before[name], change.after[name] = block[name], setting end
+    block[name] = setting
   end
 end
 if not is_new and text == value and next(change.after) == nil then return {'same', raw} end
 local size, former = texts.chars(text), texts.chars(value)
 if full_block.is_beyond_chars(block, size, former, change.after.lc) then return {'full', raw or '', size, block.lc} end
-local taken = block.tk + tokens + 2
+local tokens_used = block.tk + tokens + 2
 if (put or operation == 'rethink') and content then
-  taken = tokens
+  tokens_used = tokens
 elseif counted and counted.version == block.v then
-  taken = counted.tokens
-elseif block.lt > 0 and (taken > block.lt or change.after.lt) then
+  tokens_used = counted.tokens
+elseif block.lt > 0 and (tokens_used > block.lt or change.after.lt) then
   return {'count', tostring(block.v), text}
 end
-if full_block.is_beyond_tokens(block, taken, size, former, change.after.lt, operation == 'rethink') then
-  return {'full_tokens', raw or '', taken, block.lt}
+if full_block.is_beyond_tokens(block, tokens_used, size, former, change.after.lt, operation == 'rethink') then
+  return {'full_tokens', raw or '', tokens_used, block.lt}
 end
 change.c = texts.chars(string.sub(value, 1, change.p))
-block.v, block.val, block.tk, block.ua = block.v + 1, text, taken, now
+block.v, block.val, block.tk, block.ua = block.v + 1, text, tokens_used, now
 change.v = block.v
 redis.call('RPUSH', changes, cjson.encode(change))
 if redis.call('LLEN', changes) > bounds.changes then

@@ -7,8 +7,8 @@ local clock = require("storage/clock")
 local erasures = require("storage/erasures")
 if erasures.is_active(guard) then erasures.raise(erasures.objection_to_document(guard, record)) end
 if redis.call('EXISTS', record) == 0 then return 0 end
-for _, known in ipairs(redis.call('LRANGE', feedback, 0, -1)) do
-  if string.find(known, '"id":"' .. id .. '"', 1, true) then return 1 end
+for _, earlier in ipairs(redis.call('LRANGE', feedback, 0, -1)) do
+  if string.find(earlier, '"id":"' .. id .. '"', 1, true) then return 1 end
 end
 redis.call('HINCRBY', record, outcome == '1' and 'h' or 'f', 1)
 if score then

@@ -63,9 +63,9 @@ end
 local function has_changed(item)
   local key = root .. 'm:' .. item.mid
   if #item.state == 0 then return redis.call('EXISTS', key) == 1 end
-  local known = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
+  local stored = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
   for i = 1, 4 do
-    if (known[i] or '') ~= item.state[i] then return true end
+    if (stored[i] or '') ~= item.state[i] then return true end
   end
   return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5]
 end

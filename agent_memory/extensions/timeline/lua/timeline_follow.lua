@@ -86,9 +86,9 @@ local function has_changed(item)
   local key, over = root .. 'm:' .. item.mid, ''
   if redis.call('EXISTS', key) == 0 then key, over = root .. 'h:' .. item.mid, 'over' end
   if #item.state == 0 then return redis.call('EXISTS', key) == 1 end
-  local known = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
+  local stored = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
   for i = 1, 4 do
-    if (known[i] or '') ~= item.state[i] then return true end
+    if (stored[i] or '') ~= item.state[i] then return true end
   end
   return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5] or over ~= item.state[6]
 end

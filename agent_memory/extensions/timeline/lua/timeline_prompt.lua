@@ -6,7 +6,7 @@
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local starts, ends = base .. ':b', base .. ':e'
-local names, wanted, shown, summaries = {}, {}, {}, {}
+local names, period_list, event_rows, summaries = {}, {}, {}, {}
 if events and low ~= '-inf' then
   -- Events that began earlier and had not ended.
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf', 'LIMIT', 0, most)) do
@@ -16,17 +16,17 @@ end
 local latest = redis.call('ZREVRANGEBYSCORE', starts, high, low, 'WITHSCORES', 'LIMIT', 0, most)
 for i = 1, #latest, 2 do
   names[#names + 1] = latest[i]
-  for _, unit in ipairs({'day', 'week', 'month'}) do wanted[#wanted + 1] = calendar.period(unit, tonumber(latest[i + 1])) end
+  for _, unit in ipairs({'day', 'week', 'month'}) do period_list[#period_list + 1] = calendar.period(unit, tonumber(latest[i + 1])) end
 end
-for _, period in ipairs(periods) do wanted[#wanted + 1] = period end
-local known = {}
-for _, period in ipairs(wanted) do
-  local summary = not known[period] and redis.call('HGET', base .. ':s', period)
-  known[period] = true
+for _, period in ipairs(periods) do period_list[#period_list + 1] = period end
+local visited = {}
+for _, period in ipairs(period_list) do
+  local summary = not visited[period] and redis.call('HGET', base .. ':s', period)
+  visited[period] = true
   if summary then
     summaries[#summaries + 1] = period
     summaries[#summaries + 1] = summary
   end
 end
-for i, name in ipairs(events and names or {}) do shown[i] = redis.call('HGET', base, 'e' .. name) end
-return {redis.call('HGET', base, 'o') or '', shown, summaries}
+for i, name in ipairs(events and names or {}) do event_rows[i] = redis.call('HGET', base, 'e' .. name) end
+return {redis.call('HGET', base, 'o') or '', event_rows, summaries}

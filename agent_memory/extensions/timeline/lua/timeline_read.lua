@@ -31,21 +31,21 @@ if other == '' then
     for _, name in ipairs(redis.call('ZRANGEBYSCORE', starts, low, high, 'LIMIT', skip, limit - #names)) do names[#names + 1] = name end
   end
 else
-  local seen = 0
+  local matched = 0
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', starts, low, high)) do
     if holds(name) then
-      seen = seen + 1
-      if seen > skip and #names < limit then names[#names + 1] = name end
+      matched = matched + 1
+      if matched > skip and #names < limit then names[#names + 1] = name end
     end
   end
-  total = total + seen
+  total = total + matched
 end
-local events, summaries, known = {}, {}, {}
+local events, summaries, visited = {}, {}, {}
 for i, name in ipairs(names) do
   events[i] = redis.call('HGET', base, 'e' .. name)
   local period = unit ~= '' and calendar.of_event(unit, tonumber(redis.call('ZSCORE', starts, name)), events[i])
-  if period and not known[period] then
-    known[period] = true
+  if period and not visited[period] then
+    visited[period] = true
     local stored = redis.call('HMGET', base .. ':s', period, 'g' .. period)
     for _, value in ipairs({period, stored[1] or '', stored[2] or ''}) do summaries[#summaries + 1] = value end
   end

@@ -10,23 +10,23 @@ local written, a = {}, memories_at
 for k = documents_at, #KEYS do
   local memory = KEYS[k]
   local mid, version, lease, terms, field, vector, count = unpack(ARGV, a, a + 6)
-  local known = redis.call('HMGET', memory, 'n', 'k')
-  local is_same = known[1] == version
+  local stored = redis.call('HMGET', memory, 'n', 'k')
+  local is_same = stored[1] == version
   if is_same then
     -- Unchanged terms are not written: each write leaves old postings until they are collected.
-    if known[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
+    if stored[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
     if memory == documents.memory_key(mid) then
       vector_tags.write(mid, field, vector, {unpack(ARGV, a + 7, a + 6 + count)})
     else
       redis.call('HSET', memory, field, vector)
     end
   end
-  if is_same or not known[1] then
+  if is_same or not stored[1] then
     local score = redis.call('ZSCORE', due, mid)
-    local held = string.match(redis.call('HGET', tries, mid) or '', '^%d+ (%d+)') or lease
+    local leased_until = string.match(redis.call('HGET', tries, mid) or '', '^%d+ (%d+)') or lease
     if score and tonumber(score) == tonumber(lease) then redis.call('ZREM', due, mid) end
     -- Work marked and claimed again meanwhile belongs to that claim.
-    if held == lease or not score then
+    if leased_until == lease or not score then
       redis.call('HDEL', tries, mid)
       redis.call('HDEL', reasons, mid)
       redis.call('ZREM', dead, mid)

@@ -67,12 +67,12 @@ local function join_earliest(mid, pieces, alone, made)
   return left
 end
 -- Whether a piece names a message that no other has named; a program's statement names none.
-local function is_new(seen, value)
+local function is_new(visited, value)
   local ids, new = value.message_ids or {}, false
   for _, id in ipairs(ids) do
     local name = tostring(value.session_id) .. '\0' .. tostring(id)
-    new = new or not seen[name]
-    seen[name] = true
+    new = new or not visited[name]
+    visited[name] = true
   end
   return new or #ids == 0
 end
@@ -80,9 +80,9 @@ end
 -- An edit (at `edited`) starts anew.
 local function count(record, made, edited, pieces)
   local own = record.evidence or {{session_id = record.session_id, message_ids = record.extracted_from}}
-  local seen, times, last = {}, 0, math.max(made, edited or made)
+  local visited, times, last = {}, 0, math.max(made, edited or made)
   for _, value in ipairs(own) do
-    if is_new(seen, value) then times = times + 1 end
+    if is_new(visited, value) then times = times + 1 end
     last = math.max(last, instants.seconds_of(value.at) or last)
   end
   if edited then times = 1 end
@@ -90,7 +90,7 @@ local function count(record, made, edited, pieces)
   for _, piece in ipairs(pieces) do
     local same_speaker = is_turn or is_reply(piece.value.source) == is_reply(record.source_class)
     local of_these_words = not edited or (piece.at or edited) > edited
-    if is_new(seen, piece.value) and same_speaker and of_these_words then
+    if is_new(visited, piece.value) and same_speaker and of_these_words then
       times = times + (piece.value.times or 1)
       last = math.max(last, piece.at or last)
     end
@@ -98,12 +98,12 @@ local function count(record, made, edited, pieces)
   return math.max(times, 1), last
 end
 local function sessions_of(pieces, own)
-  local seen, sessions = {}, {}
+  local visited, sessions = {}, {}
   for _, piece in ipairs(pieces) do
     local session = piece.value.session_id
     local name = type(session) == 'string' and session ~= '' and session_tags.tag(session)
-    if name and name ~= own and not seen[name] then
-      seen[name] = true
+    if name and name ~= own and not visited[name] then
+      visited[name] = true
       sessions[#sessions + 1] = name
     end
   end
@@ -111,11 +111,11 @@ local function sessions_of(pieces, own)
   return table.concat(sessions, ',')
 end
 -- Writes what differs, in as few commands as can be: each one indexes the memory anew.
-local function write(mid, key, known, new)
+local function write(mid, key, stored, new)
   local set, unset, tags, no_tags = {}, {}, {}, {}
   for _, name in ipairs({'s', 'es', 'ls', 'ts'}) do
     local value = new[name]
-    if value ~= known[name] then
+    if value ~= stored[name] then
       local is_tag = name == 's' or name == 'ls'
       if value then
         set[#set + 1], set[#set + 2] = name, value

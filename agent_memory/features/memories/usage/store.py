@@ -50,7 +50,7 @@ class UsageStore:
             unfolded=self._keys.usage_unfolded,
             memories=map(self._keys.memory, reading_counts),
             same_reading_ms=SAME_READING_SECONDS * 1000,
-            seen=[part for item in reading_counts.items() for part in item],
+            readings=[part for item in reading_counts.items() for part in item],
         )
         return int(counted)
 

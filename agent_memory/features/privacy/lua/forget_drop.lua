@@ -6,12 +6,12 @@
 -- -> 1 deleted, 0 it holds nothing of theirs, or is another tenant's
 local kept_keys = require("privacy/kept_keys")
 if redis.call('HGET', receipt, 't') ~= tenant then return 0 end
-local kept, flat = {}, redis.call('HGETALL', receipt)
-for i = 1, #flat, 2 do kept[flat[i]] = flat[i + 1] end
+local receipt_fields, flat = {}, redis.call('HGETALL', receipt)
+for i = 1, #flat, 2 do receipt_fields[flat[i]] = flat[i + 1] end
 local function is_theirs(key)
-  for field, wanted in pairs(holder.fields) do
+  for field, expected in pairs(holder.fields) do
     local value = redis.call('HGET', key, field) or ''
-    local has = field == 's' and string.find(',' .. value .. ',', ',' .. wanted .. ',', 1, true) or value == wanted
+    local has = field == 's' and string.find(',' .. value .. ',', ',' .. expected .. ',', 1, true) or value == expected
     if not has then return false end
   end
   return true
@@ -21,17 +21,17 @@ local function says(text)
   return false
 end
 local function holds()
-  local found = false
-  for name, value in pairs(kept) do
-    for _, part in ipairs(holder.names) do found = found or string.find(name, part, 1, true) end
-    found = found or (string.match(name, '^[fe] ') and says(value))
+  local is_named = false
+  for name, value in pairs(receipt_fields) do
+    for _, part in ipairs(holder.names) do is_named = is_named or string.find(name, part, 1, true) end
+    is_named = is_named or (string.match(name, '^[fe] ') and says(value))
   end
-  if found then return true end
-  kept_keys.each_memory(kept, function(key) found = found or is_theirs(key) or says(redis.call('HGET', key, 'j') or '') end)
-  return found
+  if is_named then return true end
+  kept_keys.each_memory(receipt_fields, function(key) is_named = is_named or is_theirs(key) or says(redis.call('HGET', key, 'j') or '') end)
+  return is_named
 end
 if holder and not holds() then return 0 end
-for name in pairs(kept) do
+for name in pairs(receipt_fields) do
   local mid = string.match(name, '^o (%x+)$')
   if mid then redis.call('DEL', root .. 'fo:' .. mid) end
 end

@@ -6,7 +6,7 @@
 --   proposals [change…]: they go
 --   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), summary: {text ("": it goes), tokens}
 --             or nothing, memories (JSON or nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}, asked: {number: true}}…]}…]
---             `asked`: requests to forget, which an undo does not carry out again
+--             `requests`: requests to forget, which an undo does not carry out again
 -- Background work that has read what goes is fenced: sessions and journals get a new epoch.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
 -- ARGV: root, tombstone_seconds, reach: number, keeps: flag, name, undo_seconds: number
@@ -32,9 +32,9 @@ local function has_moved()
     if redis.call('HGET', root .. change[1], change[2]) ~= change[3] then return true end
   end
   for _, session in ipairs(plan.sessions) do
-    local known = redis.call('HMGET', root .. 'w:' .. session.sid, 'ep', 'v')
-    if session.live and (known[1] ~= session.epoch or known[2] ~= session.version) then return true end
-    if not session.live and known[1] then return true end
+    local stored = redis.call('HMGET', root .. 'w:' .. session.sid, 'ep', 'v')
+    if session.live and (stored[1] ~= session.epoch or stored[2] ~= session.version) then return true end
+    if not session.live and stored[1] then return true end
     for _, journal in ipairs(session.journals) do
       if redis.call('HGET', root .. 'j:' .. journal.name, 'ep') ~= journal.epoch then return true end
     end
@@ -77,14 +77,14 @@ local function set_field(key, name, before, after)
   kept_copy.keep_field(key, name, before, after)
   if after then redis.call('HSET', root .. key, name, after) else redis.call('HDEL', root .. key, name) end
 end
--- Entries by their number: another text, or out; an undo restores those not `asked`.
-local function strike(key, entries, asked)
+-- Entries by their number: another text, or out; an undo restores those not `requests`.
+local function strike(key, entries, requests)
   local GONE = '\0gone'
   for i, entry in ipairs(redis.call('LRANGE', root .. key, 0, -1)) do
     local number = string.match(entry, '^%-?(%d+) ')
     local after = entries[number]
     if after then
-      if not asked[number] then kept_copy.keep('e ' .. key .. ' ' .. number, cjson.encode({entry, after})) end
+      if not requests[number] then kept_copy.keep('e ' .. key .. ' ' .. number, cjson.encode({entry, after})) end
       redis.call('LSET', root .. key, i - 1, after ~= '' and after or GONE)
     end
   end

@@ -16,24 +16,24 @@ local kept_keys = require("privacy/kept_keys")
 local undone = redis.call('HMGET', receipt, 't', 'undone')
 if not undone[1] then return {'gone'} end
 if undone[2] then return {'undone', undone[2]} end
-local kept, flat = {}, redis.call('HGETALL', receipt)
-for i = 1, #flat, 2 do kept[flat[i]] = flat[i + 1] end
+local receipt_fields, flat = {}, redis.call('HGETALL', receipt)
+for i = 1, #flat, 2 do receipt_fields[flat[i]] = flat[i + 1] end
 erasures.refuse(guard)
 if erasures.is_active(guard) then
   local reason
-  kept_keys.each_memory(kept, function(key) reason = reason or erasures.objection_to_document(guard, key) end)
+  kept_keys.each_memory(receipt_fields, function(key) reason = reason or erasures.objection_to_document(guard, key) end)
   erasures.raise(reason)
 end
 
 -- True if something newer has the memory's id, slot or words.
 local function is_taken(mid)
-  local version = kept['p ' .. mid]
+  local version = receipt_fields['p ' .. mid]
   local key = documents.key_of(mid)
   if version then return not key or redis.call('HGET', key, 'n') ~= version end
   return key or aliases.target_of(mid)
 end
 local function restore_key(name)
-  local dump = kept['d ' .. name]
+  local dump = receipt_fields['d ' .. name]
   if dump then redis.call('RESTORE', root .. name, 0, dump, 'REPLACE') end
 end
 local function holder_of_slot(mid, standing)
@@ -58,7 +58,7 @@ local function restore_changes(mid)
 end
 local function restore_memory(mid, keys)
   if is_taken(mid) then return false end
-  if kept['p ' .. mid] then deletion.delete(mid) end
+  if receipt_fields['p ' .. mid] then deletion.delete(mid) end
   for name in string.gmatch(keys, '%S+') do restore_key(name) end
   local key = documents.key_of(mid)
   local standing = key and redis.call('HGET', key, 'bk')
@@ -81,17 +81,17 @@ local function restore_memory(mid, keys)
 end
 
 local back, messages_back, left = 0, 0, {}
-for name, keys in pairs(kept) do
+for name, keys in pairs(receipt_fields) do
   local mid = string.match(name, '^k (%x+)$')
   if mid then
     if restore_memory(mid, keys) then back = back + 1 else left[#left + 1] = mid end
   end
 end
-for name, score in pairs(kept) do
+for name, score in pairs(receipt_fields) do
   local order, mid = string.match(name, '^z (%S+) (%x+)$')
   if order and (documents.key_of(mid) or aliases.target_of(mid)) then message_order.insert(order, mid, score, 0) end
 end
-for name in pairs(kept) do
+for name in pairs(receipt_fields) do
   local id = string.match(name, '^c (%S+)$')
   if id then
     restore_key('ch:' .. id)
@@ -108,9 +108,9 @@ end
 -- True if the session's summary and first messages are unchanged since forgetting.
 local function is_as_left(key)
   local sid = string.match(key, '^w:(%x+)')
-  return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == kept['h ' .. sid]
+  return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == receipt_fields['h ' .. sid]
 end
-for name, json in pairs(kept) do
+for name, json in pairs(receipt_fields) do
   local key, field = string.match(name, '^f (%S+) (.+)$')
   if key and is_there(key) then
     local change = cjson.decode(json)
@@ -148,7 +148,7 @@ local function put_back(key, number, before, after)
 end
 -- Skipped work waits again; promoting twice changes nothing.
 local function wait_again(journal, number)
-  local then_at = {string.match(kept['j ' .. journal] or '', '^(%d+) (%d+)$')}
+  local then_at = {string.match(receipt_fields['j ' .. journal] or '', '^(%d+) (%d+)$')}
   for i, cursor in ipairs({'jp', 'je'}) do
     local now_at = tonumber(redis.call('HGET', root .. 'j:' .. journal, cursor) or '0')
     if then_at[i] and tonumber(then_at[i]) < number and now_at >= number then
@@ -156,7 +156,7 @@ local function wait_again(journal, number)
     end
   end
 end
-for name, json in pairs(kept) do
+for name, json in pairs(receipt_fields) do
   local key, number = string.match(name, '^e (%S+) (%d+)$')
   local sid = key and string.match(key, '^%a:([%x]+)')
   local session = key and string.match(key, '^w:(%x+):m$')
@@ -173,19 +173,19 @@ for name, json in pairs(kept) do
   end
   if sid then outbox.mark_due(session_due, clock.ms, sid) end
 end
-for name in pairs(kept) do
+for name in pairs(receipt_fields) do
   local session = string.match(name, '^h (%x+)$')
   if session and redis.call('EXISTS', root .. 'w:' .. session) == 1 then
     redis.call('HINCRBY', root .. 'w:' .. session, 'v', 1)
     redis.call('HSET', root .. 'w:' .. session, 'hd', clock.us_text(), 'ua', clock.us_text())
   end
 end
-for name in pairs(kept) do
+for name in pairs(receipt_fields) do
   local mid = string.match(name, '^o (%x+)$')
   if mid then redis.call('DEL', root .. 'fo:' .. mid) end
 end
 local fields = {}
-for name in pairs(kept) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end
+for name in pairs(receipt_fields) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end
 for i = 1, #fields, 1000 do redis.call('HDEL', receipt, unpack(fields, i, math.min(i + 999, #fields))) end
 local answer = string.format('%d %d %d', back, messages_back, #left)
 redis.call('HSET', receipt, 'undone', answer)

@@ -18,19 +18,19 @@ local function new_ones(to_promote, memories, meta)
 end
 -- Stores what the session holds; new or removed memories are neither promoted (`pm`) nor refused (`pr`).
 local function note(memories, meta, unchanged)
-  local known = redis.call('HMGET', meta, 'pm', 'pr', 'held')
+  local stored = redis.call('HMGET', meta, 'pm', 'pr', 'held')
   for at, name in ipairs({'pm', 'pr'}) do
     local still = {}
-    for id, value in pairs(cjson.decode(known[at] or '{}')) do
+    for id, value in pairs(cjson.decode(stored[at] or '{}')) do
       if unchanged[id] then still[id] = value end
     end
-    if next(still) then redis.call('HSET', meta, name, cjson.encode(still)) elseif known[at] then redis.call('HDEL', meta, name) end
+    if next(still) then redis.call('HSET', meta, name, cjson.encode(still)) elseif stored[at] then redis.call('HDEL', meta, name) end
   end
   local marks = {}
   for i = 1, #memories, 3 do marks[memories[i]] = memories[i + 1] .. ' ' .. memories[i + 2] end
   if next(marks) then
     redis.call('HSET', meta, 'held', cjson.encode(marks))
-  elseif known[3] then
+  elseif stored[3] then
     redis.call('HDEL', meta, 'held')
   end
 end

@@ -2,17 +2,17 @@
 -- A user's newest unpromoted messages, last written session first, within limits. Entries are read one by one, as their
 -- size is unknown; one above the rest of the limit ends its session. `namespaces`: only these, if any are given.
 -- KEYS: user_waiting
--- ARGV: journal_prefix, left_out, looked_at: number, most_sessions: number, most_each: number, most: number, most_bytes: number, namespaces...
+-- ARGV: journal_prefix, excluded_sid, looked_at: number, most_sessions: number, most_each: number, most: number, most_bytes: number, namespaces...
 -- -> {tenant, session, namespace or "", user, has namespace 1/0, entries (newest first)…}…
 local answer = {}
-local wanted = #ARGV >= namespaces_at and {}
-for i = namespaces_at, #ARGV do wanted[ARGV[i]] = true end
+local namespace_set = #ARGV >= namespaces_at and {}
+for i = namespaces_at, #ARGV do namespace_set[ARGV[i]] = true end
 for _, sid in ipairs(redis.call('ZREVRANGE', user_waiting, 0, looked_at - 1)) do
   if most <= 0 or #answer >= most_sessions then break end
   local journal = journal_prefix .. sid
-  local fields = sid ~= left_out and redis.call('HMGET', journal, 'tn', 'sid', 'ns', 'us', 'jp', 'sq') or {}
+  local fields = sid ~= excluded_sid and redis.call('HMGET', journal, 'tn', 'sid', 'ns', 'us', 'jp', 'sq') or {}
   local tenant, session, namespace, user, promoted, newest = unpack(fields, 1, 6)
-  if tenant and tonumber(promoted) < tonumber(newest) and (not wanted or (namespace and wanted[namespace])) then
+  if tenant and tonumber(promoted) < tonumber(newest) and (not namespace_set or (namespace and namespace_set[namespace])) then
     local row = {tenant, session, namespace or '', user or '', namespace and 1 or 0}
     for i = 1, math.min(tonumber(newest) - tonumber(promoted), most_each, most) do
       local entry = redis.call('LINDEX', journal .. ':l', -i)

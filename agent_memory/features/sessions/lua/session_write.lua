@@ -52,14 +52,14 @@ local function refusal()
     return {'mismatch', exists or '0'}
   end
   if max_messages then
-    local new, held = (#ARGV + 1 - new_messages_at) / 5, 0
+    local new, stored_count = (#ARGV + 1 - new_messages_at) / 5, 0
     if not put and exists and not fields.anew then
-      held = redis.call('LLEN', messages)
-      if held + new > max_messages then
+      stored_count = redis.call('LLEN', messages)
+      if stored_count + new > max_messages then
         for i = new_messages_at, #ARGV, 5 do if redis.call('ZSCORE', ids, ARGV[i]) then new = new - 1 end end
       end
     end
-    if new > 0 and held + new > max_messages then return {'full', held} end
+    if new > 0 and stored_count + new > max_messages then return {'full', stored_count} end
   end
   for _, position in ipairs(fields.empty or {}) do
     if not exists or not redis.call('ZSCORE', ids, ARGV[new_messages_at + 5 * position]) then return {'empty', position} end
@@ -134,8 +134,8 @@ for i = new_messages_at, #ARGV, 5 do
   local seq = redis.call('ZSCORE', ids, identity)
   -- A PUT may correct a message back to words it had before.
   local latest = seq and put and redis.call('ZSCORE', ids, string.match(identity, '^[^\n]*\n'))
-  local known = seq and (not latest or latest == seq)
-  if not known then
+  local is_stored = seq and (not latest or latest == seq)
+  if not is_stored then
     last_seq = last_seq + 1
     seq = last_seq
     redis.call('ZADD', ids, seq, identity)
@@ -143,7 +143,7 @@ for i = new_messages_at, #ARGV, 5 do
     if extra ~= '' then redis.call('ZADD', ids, seq, string.match(identity, '^[^\n]*\n[^\n]*')) end
     added = added + 1
   end
-  if put or not known then
+  if put or not is_stored then
     seq = string.format('%.0f', seq)
     if extra == '' and extras[seq] then
       tokens, extra = extras[seq][1], extras[seq][2]
@@ -151,10 +151,10 @@ for i = new_messages_at, #ARGV, 5 do
       restored[#restored + 1] = extra
     end
     local entry = seq .. ' ' .. tokens .. ' ' .. text
-    if not known then
-      local wanted = promoted == '1' and not (fed_back and said_before[words_of(identity) or '-'])
-      if wanted then tokens_to_extract = tokens_to_extract + tonumber(tokens) end
-      journal_entries[#journal_entries + 1] = (wanted and '' or '-') .. entry
+    if not is_stored then
+      local is_promoted = promoted == '1' and not (fed_back and said_before[words_of(identity) or '-'])
+      if is_promoted then tokens_to_extract = tokens_to_extract + tonumber(tokens) end
+      journal_entries[#journal_entries + 1] = (is_promoted and '' or '-') .. entry
     end
     if extra ~= '' then
       entry = string.sub(entry, 1, -2) .. ',"x":' .. extra .. '}'

@@ -6,8 +6,8 @@
 -- -> 1 brought back, 0 it is here, -1 something else stands here
 local erasures = require("storage/erasures")
 erasures.refuse(guard)
-local known = redis.call('HMGET', change, 't', 'ms')
-if known[1] then return known[1] == ARGV[fields_at + 1] and known[2] == mids and 0 or -1 end
+local stored = redis.call('HMGET', change, 't', 'ms')
+if stored[1] then return stored[1] == ARGV[fields_at + 1] and stored[2] == mids and 0 or -1 end
 redis.call('HSET', change, 'ms', mids, unpack(ARGV, fields_at))
 for mid in string.gmatch(mids, '%S+') do redis.call('ZADD', root .. 'mh:' .. mid, at, 'c' .. id) end
 return 1

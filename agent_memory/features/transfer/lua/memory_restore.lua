@@ -23,8 +23,8 @@ local function objection(item)
   if owner and owner ~= item.owner then return 'other' end
   local key = documents.key_of(item.mid)
   if key then
-    local known = redis.call('HMGET', key, 'n', 'h')
-    return known[1] == item.version and known[2] == item.digest and 'same' or 'other'
+    local stored = redis.call('HMGET', key, 'n', 'h')
+    return stored[1] == item.version and stored[2] == item.digest and 'same' or 'other'
   end
   if item.state == 'gone' then
     local last = item.versions[#item.versions]

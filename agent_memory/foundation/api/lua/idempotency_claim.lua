@@ -4,8 +4,8 @@
 -- ARGV: request, lease_ms: number, ttl_seconds: number, seed, holder
 -- -> {"new", the key's seed} | {"other"} | {"underway", ms until its lease ends} | {"done", status, body, headers}
 local clock = require("storage/clock")
-local known = redis.call('HMGET', answer, 'q', 's', 'b', 'h', 'u', 'n')
-local known_request, status, body, headers, lease, first_seed = unpack(known, 1, 6)
+local stored = redis.call('HMGET', answer, 'q', 's', 'b', 'h', 'u', 'n')
+local known_request, status, body, headers, lease, first_seed = unpack(stored, 1, 6)
 if known_request and known_request ~= request then return {'other'} end
 if status then return {'done', status, body, headers} end
 if known_request and tonumber(lease) > clock.ms then return {'underway', tonumber(lease) - clock.ms} end

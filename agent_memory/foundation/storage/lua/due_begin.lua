@@ -9,7 +9,7 @@ local retry_limit = require("storage/retry_limit")
 local claims = {}
 for i = members_at, #ARGV do
   local member = ARGV[i]
-  local failed, held, begun = string.match(redis.call('HGET', tries, member) or '0 0', '^(%d+) (%d+)( ?b?)')
+  local failed, leased_until, begun = string.match(redis.call('HGET', tries, member) or '0 0', '^(%d+) (%d+)( ?b?)')
   failed = tonumber(failed) + (begun == ' b' and 1 or 0)
   if not redis.call('ZSCORE', due, member) then
     claims[#claims + 1] = {'-1', 0}
@@ -18,7 +18,7 @@ for i = members_at, #ARGV do
     claims[#claims + 1] = {'-1', 0}
   else
     -- What was marked again until now is seen by the work that begins.
-    local token = string.format('%.0f', math.max(clock.ms + lease_ms, tonumber(held) + 1))
+    local token = string.format('%.0f', math.max(clock.ms + lease_ms, tonumber(leased_until) + 1))
     redis.call('ZADD', due, token, member)
     redis.call('HSET', tries, member, failed .. ' ' .. token .. ' b' .. token)
     claims[#claims + 1] = {token, failed + 1}

@@ -24,14 +24,14 @@ for i = 1, #marks, 2 do
   if #claims >= limit then break end
   local member = marks[i]
   local record = redis.call('HGET', tries, member) or '0 0'
-  local failed, held = string.match(record, '^(%d+) (%d+)')
+  local failed, leased_until = string.match(record, '^(%d+) (%d+)')
   failed = tonumber(failed)
   local begun, again = string.match(record, ' b%d+') or '', marked_again(record)
   -- Another task takes it beside the one that has it, which has not failed.
-  if not exclusive and tonumber(held) > clock.ms then begun, again = '', '' end
-  if exclusive and tonumber(held) > clock.ms then
-    redis.call('ZADD', due, held, member)
-    redis.call('HSET', tries, member, failed .. ' ' .. held .. begun .. ' 1')
+  if not exclusive and tonumber(leased_until) > clock.ms then begun, again = '', '' end
+  if exclusive and tonumber(leased_until) > clock.ms then
+    redis.call('ZADD', due, leased_until, member)
+    redis.call('HSET', tries, member, failed .. ' ' .. leased_until .. begun .. ' 1')
   elseif retry_limit.is_reached(failed) then
     retry_limit.give_up(member)
     given_up = given_up + 1
@@ -42,7 +42,7 @@ for i = 1, #marks, 2 do
   else
     redis.call('ZADD', due, lease, member)
     redis.call('HSET', tries, member, failed .. ' ' .. lease .. begun .. again)
-    claims[#claims + 1] = {member, lease, failed + (begun ~= '' and 2 or 1), (tonumber(held) > 0 or begun ~= '') and 1 or 0}
+    claims[#claims + 1] = {member, lease, failed + (begun ~= '' and 2 or 1), (tonumber(leased_until) > 0 or begun ~= '') and 1 or 0}
   end
 end
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')

@@ -8,15 +8,15 @@ local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local score = redis.call('ZSCORE', due, member)
 local record = redis.call('HGET', tries, member) or ''
-local failed, held = string.match(record, '^(%d+) (%d+)')
-if not score or (string.match(record, ' b(%d+)') or held) ~= token then return 0 end
+local failed, leased_until = string.match(record, '^(%d+) (%d+)')
+if not score or (string.match(record, ' b(%d+)') or leased_until) ~= token then return 0 end
 if reason ~= '' then redis.call('HSET', reasons, member, reason) end
 if not forgive then failed = failed + 1 end
 redis.call('HSET', tries, member, string.format('%d 0', failed))
-if string.match(record, '^%d+ %d+.* 1$') and tonumber(score) == tonumber(held) then
+if string.match(record, '^%d+ %d+.* 1$') and tonumber(score) == tonumber(leased_until) then
   redis.call('ZADD', due, clock.ms, member)
   outbox.wake_dispatcher(wake)
-elseif tonumber(score) == tonumber(held) then
+elseif tonumber(score) == tonumber(leased_until) then
   redis.call('ZADD', due, clock.ms + delay_ms, member)
 end
 return 1

@@ -22,8 +22,8 @@ local function take(member)
   if not free_claims[tenant] then
     free_claims[tenant] = share
     for _, other in ipairs(redis.call('SMEMBERS', running)) do
-      local held = string.match(redis.call('HGET', tries, other) or '', '^%d+ (%d+)')
-      if held and tonumber(held) > clock.ms then
+      local leased_until = string.match(redis.call('HGET', tries, other) or '', '^%d+ (%d+)')
+      if leased_until and tonumber(leased_until) > clock.ms then
         free_claims[tenant] = free_claims[tenant] - 1
       else
         redis.call('SREM', running, other)

@@ -17,8 +17,8 @@ function M.period(unit, day)
 end
 -- Return an event's period, of this unit or its longer precision. Quotation marks within texts are escaped, so the match is safe.
 function M.of_event(unit, day, event)
-  local known = string.match(event, '"precision":"(%a+)"') or 'day'
-  if units[known] and units[known] > units[unit] then unit = known end
+  local precision = string.match(event, '"precision":"(%a+)"') or 'day'
+  if units[precision] and units[precision] > units[unit] then unit = precision end
   return M.period(unit, day)
 end
 return M

@@ -11,8 +11,8 @@ local function look_up(step)
   step.holders, step.kin, step.slot_name, step.words, step.restatement = standings.parse(step.standing)
   step.key = documents.key_of(step.mid)
   step.alias_of, step.alias_digest = aliases.target_of(step.mid)
-  local said = step.words_digest or ''
-  local mids = redis.call('HMGET', step.holders, step.kin, step.slot_name, step.words, 'u' .. said, 'o' .. said)
+  local words_digest = step.words_digest or ''
+  local mids = redis.call('HMGET', step.holders, step.kin, step.slot_name, step.words, 'u' .. words_digest, 'o' .. words_digest)
   step.kin_holder, step.slot_holder, step.words_holder, step.user_message, step.other_message = unpack(mids, 1, 5)
 end
 -- A memory that holds what a step asks for, and is none of those that the step allows for.
@@ -31,14 +31,14 @@ local function said_before(step)
   local holders = redis.call('HMGET', step.holders, unpack(names))
   for i, name in ipairs(names) do
     local holder = holders[i]
-    local known = holder and holder ~= step.mid and redis.call('HMGET', documents.memory_key(holder), 'j', 'z', 'c')
-    if known and known[1] and not known[2] then
-      local record = cjson.decode(known[1])
+    local stored = holder and holder ~= step.mid and redis.call('HMGET', documents.memory_key(holder), 'j', 'z', 'c')
+    if stored and stored[1] and not stored[2] then
+      local record = cjson.decode(stored[1])
       if name == message.statement_field then
         return holder, not (record.memory_type == 'message' and type(record.session_id) == 'string')
       end
-      local said = tonumber(known[3])
-      local same_time = not message.same_from or (message.same_from <= said and said < message.same_until)
+      local said_at = tonumber(stored[3])
+      local same_time = not message.same_from or (message.same_from <= said_at and said_at < message.same_until)
       local speaker = record.metadata or {}
       if same_time and tostring(speaker.role) == message.role and speaker.name == message.name then return holder end
     end
@@ -79,15 +79,15 @@ end
 -- The first one's place is the statement's, too.
 local function absorb(step)
   if not step.holders then
-    local said = step.words_digest
-    step.user_message, step.other_message = unpack(redis.call('HMGET', root .. 'by:' .. step.scope, 'u' .. said, 'o' .. said), 1, 2)
+    local words_digest = step.words_digest
+    step.user_message, step.other_message = unpack(redis.call('HMGET', root .. 'by:' .. step.scope, 'u' .. words_digest, 'o' .. words_digest), 1, 2)
   end
   if not step.user_message and not step.other_message then return end
   if redis.call('HEXISTS', documents.memory_key(step.mid), 'z') == 1 then return end
   for i, mid in ipairs({step.user_message, step.other_message}) do
-    local known = mid and mid ~= step.mid and redis.call('HMGET', documents.memory_key(mid), 'j', 'h', 'z')
-    local record = known and known[1] and not known[3] and cjson.decode(known[1])
-    if record and is_plain(record) then absorb_message(step, mid, i == 1 and 'user' or 'assistant', record, known[2]) end
+    local stored = mid and mid ~= step.mid and redis.call('HMGET', documents.memory_key(mid), 'j', 'h', 'z')
+    local record = stored and stored[1] and not stored[3] and cjson.decode(stored[1])
+    if record and is_plain(record) then absorb_message(step, mid, i == 1 and 'user' or 'assistant', record, stored[2]) end
   end
 end
 return {look_up = look_up, conflicting = conflicting, said_before = said_before, absorb = absorb}

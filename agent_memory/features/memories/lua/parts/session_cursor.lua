@@ -5,8 +5,8 @@ local journal = fence and root .. 'j:' .. fence.sid
 -- Whether another worker moved the cursor, or the session began anew.
 local function has_moved()
   if not fence then return false end
-  local known = redis.call('HMGET', journal, 'ep', fence.cursor)
-  return known[1] ~= fence.epoch or tonumber(known[2] or '-1') ~= fence.start
+  local cursor_fields = redis.call('HMGET', journal, 'ep', fence.cursor)
+  return cursor_fields[1] ~= fence.epoch or tonumber(cursor_fields[2] or '-1') ~= fence.start
 end
 -- Takes stored or refused memories out of the journal; returns their ids and reasons. Changed ones wait on.
 local function take_out(own)

@@ -17,8 +17,8 @@ end
 local function is_current(mid, version)
   local key = documents.key_of(mid)
   if not key then return version == '' end
-  local known = redis.call('HMGET', key, 'n', 'of')
-  return known[1] == version or known[2] == version
+  local stored = redis.call('HMGET', key, 'n', 'of')
+  return stored[1] == version or stored[2] == version
 end
 local function belongs_to_another(step)
   local owner = owners.owner_of(step.alias or step.mid)
@@ -27,11 +27,11 @@ end
 local function against_put(step)
   same_words.look_up(step)
   local key = step.key
-  local known = key and redis.call('HMGET', key, 'h', 'n') or {}
+  local stored = key and redis.call('HMGET', key, 'h', 'n') or {}
   if is_deleted(step.mid, step.deleted_since) then return 'buried' end
   if step.imported and belongs_to_another(step) then return 'other' end
-  if step.expect and (known[2] or '') ~= step.expect then return 'moved' end
-  if step.digest and known[1] == step.digest then return 'same' end
+  if step.expect and (stored[2] or '') ~= step.expect then return 'moved' end
+  if step.digest and stored[1] == step.digest then return 'same' end
   if step.imported and key then return 'other' end
   if not key then
     if step.alias_of and step.alias_digest == step.digest then
