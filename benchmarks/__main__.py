@@ -58,10 +58,10 @@ def main() -> None:
     beside.add_argument("--memories", type=int, default=versions.Plan.memories)
     beside.add_argument("--concurrency", type=_numbers, default=versions.Plan.concurrency)
     beside.add_argument("--operations", type=_operations, default=versions.OPERATIONS, help=f"some of {'; '.join(versions.OPERATIONS)}")
-    known = commands.add_parser("sections", help="prompts with profile and blocks beside prompts without; large profiles")
-    known.add_argument("--pairs", type=int, default=sections.Plan.pairs)
-    known.add_argument("--requests", type=int, default=sections.Plan.requests, help="of each series")
-    known.add_argument("--concurrency", type=_numbers, default=sections.Plan.concurrency)
+    sections_parser = commands.add_parser("sections", help="prompts with profile and blocks beside prompts without; large profiles")
+    sections_parser.add_argument("--pairs", type=int, default=sections.Plan.pairs)
+    sections_parser.add_argument("--requests", type=int, default=sections.Plan.requests, help="of each series")
+    sections_parser.add_argument("--concurrency", type=_numbers, default=sections.Plan.concurrency)
     clustering = commands.add_parser("cluster", help="the server on a Redis Cluster of loopback processes: are all reads whole?")
     for name, default in asdict(cluster.Plan()).items():
         clustering.add_argument(f"--{name}", type=int, default=default)
@@ -74,12 +74,12 @@ def main() -> None:
         document.write([json.loads(path.read_text()) for path in given.results])
     elif given.command == "versions":
         plan = versions.Plan(given.memories, given.pairs, given.requests, given.concurrency, given.operations)
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # pyright: ignore[reportDeprecated]
         say = partial(print, file=sys.stderr, flush=True)
         print(versions.markdown(asyncio.run(versions.compare(given.before, given.after, plan, say))))
     elif given.command == "sections":
         plan = sections.Plan(pairs=given.pairs, requests=given.requests, concurrency=given.concurrency)
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # pyright: ignore[reportDeprecated]
         say = partial(print, file=sys.stderr, flush=True)
         print(versions.markdown(asyncio.run(sections.compare(plan, say)), "without", "with"))
     elif given.command == "cluster":
@@ -105,9 +105,9 @@ def _operations(text: str) -> tuple[str, ...]:
 def _cluster(plan: cluster.Plan) -> int:
     """The exit status: 1 when a read was not whole."""
     with tempfile.TemporaryDirectory(prefix="am-cluster-") as folder:
-        found = asyncio.run(cluster.experiment(Path(folder), plan, lambda line: print(line, file=sys.stderr, flush=True)))
-    print(cluster.table(found))
-    return int(not cluster.whole(found))
+        result = asyncio.run(cluster.experiment(Path(folder), plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    print(cluster.table(result))
+    return int(not cluster.whole(result))
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -116,23 +116,23 @@ def _run(given: argparse.Namespace) -> int:
     if given.quick:
         plan = Plan((10_000,), (1, 32), 200, 100, PARTS - {"local", "two"}, given.minutes)
     # The client runs on the same loop as the servers, or it would be the slowest part.
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    found = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
-    found["machine"] = {
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # pyright: ignore[reportDeprecated]
+    result = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    result["machine"] = {
         "python": platform.python_version(),
         "cpu": platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    given.out.write_text(json.dumps(found, indent=1))
-    given.out.with_suffix(".md").write_text(_tables(found))
-    given.out.with_suffix(".svg").write_text(plot.svg(found))
-    print(_tables(found))
-    return int(any(not failure["again"] for failure in found["failures"]))
+    given.out.write_text(json.dumps(result, indent=1))
+    given.out.with_suffix(".md").write_text(_tables(result))
+    given.out.with_suffix(".svg").write_text(plot.svg(result))
+    print(_tables(result))
+    return int(any(not failure["again"] for failure in result["failures"]))
 
 
-def _tables(found: dict[str, Any]) -> str:
-    return f"{goals.markdown(found)}\n{report.markdown(found)}"
+def _tables(result: dict[str, Any]) -> str:
+    return f"{goals.markdown(result)}\n{report.markdown(result)}"
 
 
 if __name__ == "__main__":

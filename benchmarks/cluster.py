@@ -56,7 +56,7 @@ class Plan:
 
 
 @dataclass
-class Seen:
+class ReadTally:
     """What a round of reads found."""
 
     reads: int = 0
@@ -65,7 +65,7 @@ class Seen:
     strangers: int = 0
     refused: int = 0
 
-    def found(self, got: Sequence[str], expected: set[str]) -> None:
+    def count_answer(self, got: Sequence[str], expected: set[str]) -> None:
         """Counts an answer: the ids that came, against those that should."""
         self.reads += 1
         lacking, strange = expected - set(got), set(got) - expected
@@ -95,51 +95,51 @@ async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
         began = time.perf_counter()
         await _each(clients, lambda number, client: _write(client, number, plan))
         await _settled(operator)
-        found: dict[str, Any] = {"plan": asdict(plan), "written and indexed in s": round(time.perf_counter() - began, 1)}
-        found["nodes"] = await _nodes(cluster, plan)
-        found["reads"] = {"before": await _read_all(clients, plan)}
-        say(f"before: {json.dumps(found['reads']['before'])}")
-        found["moved"] = await _move(cluster, plan, clients, say)
+        result: dict[str, Any] = {"plan": asdict(plan), "written and indexed in s": round(time.perf_counter() - began, 1)}
+        result["nodes"] = await _nodes(cluster, plan)
+        result["reads"] = {"before": await _read_all(clients, plan)}
+        say(f"before: {json.dumps(result['reads']['before'])}")
+        result["moved"] = await _move(cluster, plan, clients, say)
         await _each(clients, lambda number, client: _write_again(client, number, 1))
         await _settled(operator)
-        found["nodes after"] = await _nodes(cluster, plan)
-        found["reads"]["after the move and more writes"] = await _read_all(clients, plan)
+        result["nodes after"] = await _nodes(cluster, plan)
+        result["reads"]["after the move and more writes"] = await _read_all(clients, plan)
         if plan.replicas:
-            found["killed"] = await _kill(cluster, plan, clients, say)
+            result["killed"] = await _kill(cluster, plan, clients, say)
             await _each(clients, lambda number, client: _write_again(client, number, 2))
             await _settled(operator)
-            found["reads"]["after the loss of a node and more writes"] = await _read_all(clients, plan)
+            result["reads"]["after the loss of a node and more writes"] = await _read_all(clients, plan)
         for client in clients:
             await client.aclose()
-    return found
+    return result
 
 
-def table(found: dict[str, Any]) -> str:
+def table(result: dict[str, Any]) -> str:
     """The result for people."""
-    plan = found["plan"]
+    plan = result["plan"]
     lines = [
         f"{plan['nodes']} nodes, {plan['buckets']} buckets, {plan['tenants']} tenants, {plan['memories']} memories and {plan['sessions']} "
-        f"sessions of {plan['messages']} messages each; written and indexed in {found['written and indexed in s']} s",
+        f"sessions of {plan['messages']} messages each; written and indexed in {result['written and indexed in s']} s",
         "",
         "| node | slots | buckets | tenants | memories | vectors | keys | Redis MiB |",
         "|---:|---:|---|---:|---:|---:|---:|---:|",
     ]
     for name in ("nodes", "nodes after"):
-        lines += [f"| {' | '.join(str(value) for value in node.values())} |" for node in found[name]]
+        lines += [f"| {' | '.join(str(value) for value in node.values())} |" for node in result[name]]
         lines += ["| after the move: ||||||||"] if name == "nodes" else []
-    moved = found["moved"]
+    moved = result["moved"]
     lines += ["", f"Bucket {moved['bucket']} moved from node {moved['from']} to {moved['to']}: {moved['keys']} keys; {moved['note']}.", ""]
-    if killed := found.get("killed"):
+    if killed := result.get("killed"):
         lines += [f"Node {killed['node']} was killed: {killed['note']}.", ""]
-    for title, reads in found["reads"].items():
+    for title, reads in result["reads"].items():
         lines.append(f"{title}: " + ", ".join(f"{key} {value}" for key, value in reads.items()))
     return "\n".join(lines)
 
 
-def whole(found: dict[str, Any]) -> bool:
+def whole(result: dict[str, Any]) -> bool:
     """Whether every read was complete and nobody saw another's data."""
-    complete = all(reads["complete"] == reads["reads"] > 0 and not reads["of other tenants"] for reads in found["reads"].values())
-    return complete and all(node["memories"] for node in found["nodes"])
+    complete = all(reads["complete"] == reads["reads"] > 0 and not reads["of other tenants"] for reads in result["reads"].values())
+    return complete and all(node["memories"] for node in result["nodes"])
 
 
 @asynccontextmanager
@@ -163,8 +163,8 @@ async def _servers(folder: Path, cluster: Cluster, plan: Plan) -> AsyncGenerator
         )
         api = start("api", [*COMMAND, "api", "--port", "0"], environment)
         worker = start("worker", [*COMMAND, "worker"], {**environment, "LOG_LEVEL": "INFO"})
-        base = await api.said(r"agent-memory listens on (\S+)")
-        await worker.said(r"(worker ready)")
+        base = await api.wait_for_output(r"agent-memory listens on (\S+)")
+        await worker.wait_for_output(r"(worker ready)")
         yield base
 
 
@@ -186,7 +186,7 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
             group.create_task(one(number, client))
 
 
-async def _ask(client: httpx.AsyncClient, seen: Seen, method: str, path: str, body: Any = None) -> Any:
+async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
     """An answer. A 503 is asked again when it says to, as a client would; anything else that is no success ends the run."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -194,29 +194,29 @@ async def _ask(client: httpx.AsyncClient, seen: Seen, method: str, path: str, bo
         if answer.status_code != 503 or time.monotonic() > deadline:
             answer.raise_for_status()
             return answer.json()
-        seen.refused += 1
+        tally.refused += 1
         await asyncio.sleep(float(answer.headers["retry-after"]))
 
 
 async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
-    seen = Seen()
+    tally = ReadTally()
     for first in range(0, plan.memories, _BATCH):
         records = [
             # The same user and words for every tenant: only the tenant tells them apart.
             {"id": f"t{tenant}-m{number}", "text": corpus.fact(0, number), "user_id": "ada"}
             for number in range(first, min(first + _BATCH, plan.memories))
         ]
-        await _ask(client, seen, "POST", "/v1/long-term-memory/", {"memories": records})
+        await _ask(client, tally, "POST", "/v1/long-term-memory/", {"memories": records})
     for number in range(plan.sessions):
         name = f"t{tenant}-s{number}"
         messages = [corpus.message(name, place) for place in range(plan.messages)]
         body = {"messages": messages, "user_id": "ada"}
-        await _ask(client, seen, "PUT", f"/v1/working-memory/{name}", body)
+        await _ask(client, tally, "PUT", f"/v1/working-memory/{name}", body)
 
 
 async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
     """Changes a memory: its vector has to be made anew, by the worker, where the bucket is now."""
-    await _ask(client, Seen(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
+    await _ask(client, ReadTally(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
 async def _settled(operator: httpx.AsyncClient) -> None:
@@ -230,31 +230,31 @@ async def _settled(operator: httpx.AsyncClient) -> None:
 
 
 async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[str, Any]:
-    seen = Seen()
-    await _each(clients, lambda number, client: _read(client, number, plan, seen))
-    return seen.summary()
+    tally = ReadTally()
+    await _each(clients, lambda number, client: _read(client, number, plan, tally))
+    return tally.summary()
 
 
-async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, seen: Seen) -> None:
+async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
     """Everything that a tenant has: all memories by words and filters, some by meaning, its sessions and what they hold."""
     ids = plan.memory_ids(tenant)
     got: list[str] = []
-    while page := await _search(client, seen, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(got)):
+    while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(got)):
         got += page
-    seen.found(got, ids)
+    tally.count_answer(got, ids)
     for number in range(1, 1 + min(_SEARCHES, plan.memories - 1)):
-        best = await _search(client, seen, {"text": corpus.fact(0, number), "memory_type": {"eq": "semantic"}, "search_mode": "hybrid"}, 0)
-        seen.strangers += len(set(best) - ids)
-        seen.found(best[:1], {f"t{tenant}-m{number}"})
-    listed = await _ask(client, seen, "GET", f"/v1/working-memory/?limit={_PAGE}&user_id=ada")
-    seen.found(listed["sessions"], plan.session_ids(tenant))
+        best = await _search(client, tally, {"text": corpus.fact(0, number), "memory_type": {"eq": "semantic"}, "search_mode": "hybrid"}, 0)
+        tally.strangers += len(set(best) - ids)
+        tally.count_answer(best[:1], {f"t{tenant}-m{number}"})
+    listed = await _ask(client, tally, "GET", f"/v1/working-memory/?limit={_PAGE}&user_id=ada")
+    tally.count_answer(listed["sessions"], plan.session_ids(tenant))
     for name in plan.session_ids(tenant):
-        session = await _ask(client, seen, "GET", f"/v1/working-memory/{name}?user_id=ada")
-        seen.found([one["id"] for one in session["messages"]], {f"{name}-{place:05d}" for place in range(plan.messages)})
+        session = await _ask(client, tally, "GET", f"/v1/working-memory/{name}?user_id=ada")
+        tally.count_answer([one["id"] for one in session["messages"]], {f"{name}-{place:05d}" for place in range(plan.messages)})
 
 
-async def _search(client: httpx.AsyncClient, seen: Seen, body: dict[str, Any], offset: int) -> list[str]:
-    answer = await _ask(client, seen, "POST", "/v1/long-term-memory/search", {**body, "limit": _PAGE, "offset": offset})
+async def _search(client: httpx.AsyncClient, tally: ReadTally, body: dict[str, Any], offset: int) -> list[str]:
+    answer = await _ask(client, tally, "POST", "/v1/long-term-memory/search", {**body, "limit": _PAGE, "offset": offset})
     return [memory["id"] for memory in answer["memories"]]
 
 
@@ -301,13 +301,13 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
     bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])
     target = (source + 1) % plan.nodes
-    keys = int(await cluster.nodes[source].client.execute_command("CLUSTER", "COUNTKEYSINSLOT", _slot(bucket)))
+    keys = int(await cluster.nodes[source].client.execute_command("CLUSTER", "COUNTKEYSINSLOT", _slot(bucket)))  # pyright: ignore[reportArgumentType]
     reader = next(number for number in range(plan.tenants) if bucket_of(f"tenant-{number}", plan.buckets) == bucket)
-    seen, over = Seen(), asyncio.Event()
+    tally, over = ReadTally(), asyncio.Event()
 
     async def go_on_reading() -> None:
         while not over.is_set():
-            await _read(clients[reader], reader, plan, seen)
+            await _read(clients[reader], reader, plan, tally)
 
     reading = asyncio.create_task(go_on_reading())
     say(f"bucket {bucket} moves from node {source} to node {target}")
@@ -317,10 +317,10 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     over.set()
     await reading
     note = (
-        f"{took:.1f} s; meanwhile and until the server had followed, a tenant of it made {seen.reads} reads, {seen.whole} complete; "
-        f"503 came {seen.refused} times in between"
+        f"{took:.1f} s; meanwhile and until the server had followed, a tenant of it made {tally.reads} reads, {tally.whole} complete; "
+        f"503 came {tally.refused} times in between"
     )
-    return {"bucket": bucket, "from": source, "to": target, "keys": keys, "reads": seen.summary(), "note": note}
+    return {"bucket": bucket, "from": source, "to": target, "keys": keys, "reads": tally.summary(), "note": note}
 
 
 async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
@@ -331,10 +331,11 @@ async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     process = cluster.nodes[number].process
     process.kill()
     process.wait()
-    seen, began = Seen(), time.perf_counter()
-    await _read(clients[reader], reader, plan, seen)
+    tally, began = ReadTally(), time.perf_counter()
+    await _read(clients[reader], reader, plan, tally)
     took = time.perf_counter() - began
     note = (
-        f"{took:.1f} s later a tenant of it had made {seen.reads} reads, {seen.whole} complete; 503 came {seen.refused} times before them"
+        f"{took:.1f} s later a tenant of it had made {tally.reads} reads, {tally.whole} complete; "
+        f"503 came {tally.refused} times before them"
     )
-    return {"node": number, "reads": seen.summary(), "note": note}
+    return {"node": number, "reads": tally.summary(), "note": note}

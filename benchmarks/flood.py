@@ -142,15 +142,15 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
                 for kind, ratios in by_round.items():
                     alone, beside = (percentile(drivers[side].tallies[kind].due[200][answered[side][kind] :], 0.95) for side in _SIDES)
                     ratios.append(round(beside / alone, 2))
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "asked": {"rounds": rounds, "seconds": seconds, "quiet": _RATES, "loud": _FLOOD, "loud may per minute": _PER_MINUTE}
         }
         for side in _SIDES:
-            found[side] = {kind: drivers[side].tallies[kind].figures() for kind in _RATES}
-            found[side]["cpu_share"] = {name: round(share, 3) for name, share in used[side].items()}
-        found["p95 by round, times"] = by_round
-        found["flood"] = {kind: tally.figures() for kind, tally in loud.items()}
-        return found
+            result[side] = {kind: drivers[side].tallies[kind].figures() for kind in _RATES}
+            result[side]["cpu_share"] = {name: round(share, 3) for name, share in used[side].items()}
+        result["p95 by round, times"] = by_round
+        result["flood"] = {kind: tally.figures() for kind, tally in loud.items()}
+        return result
 
 
 async def _worked_off(base: str, operator: str) -> None:
@@ -209,8 +209,8 @@ async def _be_the_flood(given: dict[str, Any]) -> None:
     garbage_collection.settle()
     loud = Tenant(Driver([given["base"]]), given["key"])
     print("ready", flush=True)
-    while asked := await asyncio.to_thread(sys.stdin.readline):
-        turn = json.loads(asked)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        turn = json.loads(line)
         loud.driver = Driver([given["base"]])
         print("begun", flush=True)
         await _steadily(loud, turn["seconds"], _FLOOD, turn=turn["number"])
@@ -237,34 +237,36 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
     await tenant.driver.answered()
 
 
-def verdicts(found: dict[str, Any]) -> list[Verdict]:
+def verdicts(result: dict[str, Any]) -> list[Verdict]:
     """Whether the quiet tenant was left in peace, and the loud one told when to come back."""
-    quiet = [found[side][kind] for side in _SIDES for kind in _RATES]
+    quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet
     )
-    said = [Verdict("every answer of the quiet tenant is 200", f"{wrong} are not", wrong == 0)]
+    judged = [Verdict("every answer of the quiet tenant is 200", f"{wrong} are not", wrong == 0)]
     for kind in _RATES:
-        alone, beside = found["alone"][kind]["p95_ms"], found["beside the flood"][kind]["p95_ms"]
-        asked = f"the quiet tenant's p95 of {kind} within {_TIMES} times"
-        said.append(Verdict(asked, f"{alone} ms alone, {beside} ms beside the flood", beside <= max(alone * _TIMES, alone + _NOISE_MS)))
-    refused = sum(one["answers"].get(status, 0) for one in found["flood"].values() for status in REFUSED)
-    untimed = sum(one["refusals without Retry-After"] for one in found["flood"].values())
-    sent, due = sum(sum(one["answers"].values()) for one in found["flood"].values()), _due(found["asked"])
-    said.append(Verdict("the flood came in full", f"{sent} answers of {due} asked for", sent >= due * _IN_FULL))
+        alone, beside = result["alone"][kind]["p95_ms"], result["beside the flood"][kind]["p95_ms"]
+        criterion = f"the quiet tenant's p95 of {kind} within {_TIMES} times"
+        judged.append(
+            Verdict(criterion, f"{alone} ms alone, {beside} ms beside the flood", beside <= max(alone * _TIMES, alone + _NOISE_MS))
+        )
+    refused = sum(one["answers"].get(status, 0) for one in result["flood"].values() for status in REFUSED)
+    untimed = sum(one["refusals without Retry-After"] for one in result["flood"].values())
+    sent, due = sum(sum(one["answers"].values()) for one in result["flood"].values()), _due(result["asked"])
+    judged.append(Verdict("the flood came in full", f"{sent} answers of {due} asked for", sent >= due * _IN_FULL))
     errors = sum(
-        count for one in found["flood"].values() for status, count in one["answers"].items() if status >= 500 and status not in REFUSED
+        count for one in result["flood"].values() for status, count in one["answers"].items() if status >= 500 and status not in REFUSED
     )
-    said.append(
+    judged.append(
         Verdict("the flood is refused, each time with Retry-After", f"{refused} refused, {untimed} without", refused > 0 and untimed == 0)
     )
-    said.append(Verdict("nothing of the flood is an error of ours", f"{errors} are", errors == 0))
-    return said
+    judged.append(Verdict("nothing of the flood is an error of ours", f"{errors} are", errors == 0))
+    return judged
 
 
-def _due(asked: dict[str, Any]) -> int:
+def _due(plan: dict[str, Any]) -> int:
     """How many requests the flood has for its time, on the average."""
-    return round(sum(asked["loud"].values()) * asked["seconds"] * asked["rounds"])
+    return round(sum(plan["loud"].values()) * plan["seconds"] * plan["rounds"])
 
 
 def main() -> int:
@@ -278,10 +280,10 @@ def main() -> int:
         uvloop.run(_be_the_flood(json.loads(options.as_flood)))
         return 0
     with tempfile.TemporaryDirectory(prefix="flood-") as folder:
-        found = uvloop.run(flood(options.rounds, options.seconds, Path(folder)))
-    said = verdicts(found)
-    print(json.dumps(found, indent=1), *said, sep="\n")
-    return 0 if all(verdict.holds for verdict in said) else 1
+        result = uvloop.run(flood(options.rounds, options.seconds, Path(folder)))
+    judged = verdicts(result)
+    print(json.dumps(result, indent=1), *judged, sep="\n")
+    return 0 if all(verdict.holds for verdict in judged) else 1
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Answering(Connection):
 
 async def _connect(base: str) -> Answering:
     parts = urlsplit(base)
-    _, made = await asyncio.get_running_loop().create_connection(Answering, parts.hostname, parts.port)
+    _, made = await asyncio.get_running_loop().create_connection(Answering, parts.hostname, parts.port)  # pyright: ignore[reportArgumentType]
     return made
 
 
@@ -341,13 +341,13 @@ async def overload(given: Given, folder: Path) -> dict[str, Any]:
 async def _capacity(talk: Talk, seconds: float) -> float:
     """Requests per second of 64 clients that each wait for their answer, four appends to a search."""
     until = time.perf_counter() + seconds
-    asked = 0
+    request_count = 0
 
     async def client(number: int) -> None:
-        nonlocal asked
+        nonlocal request_count
         while (now := time.perf_counter()) < until:
-            await (talk.search if (number + asked) % 5 == 0 else talk.append)(now)
-            asked += 1
+            await (talk.search if (number + request_count) % 5 == 0 else talk.append)(now)
+            request_count += 1
 
     await asyncio.gather(*(client(number) for number in range(64)))
     return sum(talk.driver.tallies[kind].statuses[200] for kind in ("append", "search")) / seconds
@@ -369,9 +369,9 @@ def main() -> int:
     seconds = options.seconds or (600.0 if act is sustained else 20.0)
     given = Given(seconds, options.memories, options.appends, options.searches, options.apis, options.workers)
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
-        found = uvloop.run(act(given, Path(folder)))
-    text = json.dumps(found, indent=1)
-    verdicts = judge(found)
+        result = uvloop.run(act(given, Path(folder)))
+    text = json.dumps(result, indent=1)
+    verdicts = judge(result)
     print(text, *verdicts, sep="\n")
     if options.out:
         options.out.write_text(text + "\n")

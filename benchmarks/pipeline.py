@@ -27,7 +27,7 @@ _PATIENCE_SECONDS = 300.0
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any]:
     """Appends at RATE per second, each followed until the index holds its vector; then a backlog, by one worker and by two."""
-    found: dict[str, Any] = {"appends_per_second": RATE, "workers": {}}
+    result: dict[str, Any] = {"appends_per_second": RATE, "workers": {}}
 
     async def latency() -> list[float]:
         shutil.rmtree(folder / "latency", ignore_errors=True)
@@ -46,16 +46,16 @@ async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> 
 
     latencies = await tries.of("from append to searchable", latency)
     if latencies is not None:
-        found["appends"] = len(latencies)
-        found["searchable_ms"] = {f"p{round(s * 100)}": round(percentile(latencies, s) * 1000, 1) for s in (0.5, 0.95, 0.99)}
-        say(f"from append to searchable at {RATE}/s: p95 {found['searchable_ms']['p95']:.0f} ms")
-    found["calls_for_100"] = await tries.of("embedding calls for 100 memories", calls)
+        result["appends"] = len(latencies)
+        result["searchable_ms"] = {f"p{round(s * 100)}": round(percentile(latencies, s) * 1000, 1) for s in (0.5, 0.95, 0.99)}
+        say(f"from append to searchable at {RATE}/s: p95 {result['searchable_ms']['p95']:.0f} ms")
+    result["calls_for_100"] = await tries.of("embedding calls for 100 memories", calls)
     for workers in (1, 2):
         rate = await tries.of(f"a backlog, {workers} worker(s)", partial(backlog, workers))
         if rate is not None:
-            found["workers"][str(workers)] = {"memories_per_second": round(rate)}
+            result["workers"][str(workers)] = {"memories_per_second": round(rate)}
             say(f"{workers} worker(s): {rate:.0f} messages promoted and embedded per second")
-    return found
+    return result
 
 
 async def _latency(stack: Stack) -> list[float]:
@@ -134,7 +134,7 @@ async def _backlog(stack: Stack) -> float:
 
 
 async def _vector_index(client: redis.asyncio.Redis) -> bytes:
-    return next(name for name in await client.execute_command("FT._LIST") if b":ix:v" in name)
+    return next(name for name in await client.execute_command("FT._LIST") if b":ix:v" in name)  # pyright: ignore[reportOptionalIterable]
 
 
 def _total(reply: Any) -> int:

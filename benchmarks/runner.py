@@ -53,27 +53,27 @@ async def run(plan: Plan, say: Say) -> dict[str, Any]:
     """The whole run; its result is what `report` shows and `compare` reads. What failed stands in its `failures`."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
-    found: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
+    result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
     try:
         if "sizes" in plan.parts:
-            found["sizes"] = await tries.of("start-up and sizes", lambda: asyncio.to_thread(sizes.measure, folder))
+            result["sizes"] = await tries.of("start-up and sizes", lambda: asyncio.to_thread(sizes.measure, folder))
         if "stores" in plan.parts:
-            await tries.of("the stores", lambda: _stores(folder / "look-alike", plan, found, tries, say), most_seconds=plan.minutes * 60)
+            await tries.of("the stores", lambda: _stores(folder / "look-alike", plan, result, tries, say), most_seconds=plan.minutes * 60)
         if "pipeline" in plan.parts:
-            found["pipeline"] = await pipeline.measure(folder / "pipeline", tries, say)
+            result["pipeline"] = await pipeline.measure(folder / "pipeline", tries, say)
         if "two" in plan.parts:
-            found["two"] = await two.measure(folder / "two", tries, say)
+            result["two"] = await two.measure(folder / "two", tries, say)
         if "local" in plan.parts:
-            found["local"] = await tries.of("the local model", lambda: _local(folder / "local", plan, say), most_seconds=300)
-        return {name: value for name, value in found.items() if value is not None}
+            result["local"] = await tries.of("the local model", lambda: _local(folder / "local", plan, say), most_seconds=300)
+        return {name: value for name, value in result.items() if value is not None}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _stores(folder: Path, plan: Plan, found: dict[str, Any], tries: Attempts, say: Say) -> None:
-    found["operations"].clear()
-    found["limits"].clear()
-    found["stores"].clear()
+async def _stores(folder: Path, plan: Plan, result: dict[str, Any], tries: Attempts, say: Say) -> None:
+    result["operations"].clear()
+    result["limits"].clear()
+    result["stores"].clear()
     shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, workers=0) as stack:
         filled, of_memories = 0, 0
@@ -81,11 +81,11 @@ async def _stores(folder: Path, plan: Plan, found: dict[str, Any], tries: Attemp
             say(f"filling the store up to {memories:,} memories")
             took = await preload(stack.redis_url, stack.environment, filled, memories)
             of_memories += took.redis_bytes
-            found["stores"].append(await _store(stack, memories, of_memories, (memories - filled) / took.seconds))
+            result["stores"].append(await _store(stack, memories, of_memories, (memories - filled) / took.seconds))
             filled = memories
             # What does not depend on the store is measured once, at 10,000 or what comes next to it.
             whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
-            await _operations(stack, plan, memories, found, tries, say, whole=whole)
+            await _operations(stack, plan, memories, result, tries, say, whole=whole)
 
 
 async def _store(stack: Stack, memories: int, of_memories: int, rate: float) -> dict[str, Any]:
@@ -96,7 +96,7 @@ async def _store(stack: Stack, memories: int, of_memories: int, rate: float) -> 
     return {"memories": memories, "redis_bytes": used, "bytes_per_memory": round(of_memories / memories), "filled_per_second": round(rate)}
 
 
-async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, Any], tries: Attempts, say: Say, *, whole: bool) -> None:
+async def _operations(stack: Stack, plan: Plan, memories: int, result: dict[str, Any], tries: Attempts, say: Say, *, whole: bool) -> None:
     scenarios = Scenarios(f"b{memories}", memories)
     await scenarios.prepare(stack.apis[0])
     meter = Meter(stack.pids)
@@ -106,13 +106,13 @@ async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, 
         if whole:
             limits.append(await beside.enter_async_context(bare(stack, await _answers(stack, operations))))
             limits.append(await beside.enter_async_context(raw(stack, memories)))
-        await _series(partial(_row, stack, meter, memories), limits, operations, plan, found, tries, say)
+        await _series(partial(_row, stack, meter, memories), limits, operations, plan, result, tries, say)
     for concurrency in plan.concurrency if whole else ():
         chat = partial(_chat, stack.apis, scenarios, meter, turns=plan.turns, concurrency=concurrency)
         row = await tries.of(f"chat turn x{concurrency}", chat)
         if row is not None:
-            found["operations"].append({"operation": "chat turn", "memories": memories, "concurrency": concurrency, **row})
-            say(_line(found["operations"][-1]))
+            result["operations"].append({"operation": "chat turn", "memories": memories, "concurrency": concurrency, **row})
+            say(_line(result["operations"][-1]))
 
 
 async def _series(
@@ -120,7 +120,7 @@ async def _series(
     limits: Sequence[Bare | Raw],
     operations: Sequence[Operation],
     plan: Plan,
-    found: dict[str, Any],
+    result: dict[str, Any],
     tries: Attempts,
     say: Say,
 ) -> None:
@@ -141,10 +141,10 @@ async def _series(
                         rows.append({"concurrency": concurrency, "limit": None, **row})
         for row in joined(rows, ("limit", "operation", "concurrency")):
             if row["limit"] is not None:
-                found["limits"].append(row)
+                result["limits"].append(row)
             else:
                 del row["limit"]
-                found["operations"].append(row)
+                result["operations"].append(row)
                 say(_line(row))
 
 

@@ -110,17 +110,17 @@ class Scenarios:
         memories = [{"id": f"{self._run}-new-{number}", "text": corpus.fact(10**5, number), "user_id": owner} for number in numbers]
         return request("POST", "/v1/long-term-memory/", _body({"memories": memories}))
 
-    def _asked(self, n: int, fresh: str) -> tuple[int, str]:
+    def _question_of(self, n: int, fresh: str) -> tuple[int, str]:
         place = n if fresh else n % _KNOWN_QUESTIONS
         owner = place * 7919 % self._users
         return owner, corpus.question(owner, place * 104729 % PER_USER, f"{self._run} {fresh} {n}" if fresh else "")
 
     def _search(self, n: int, fresh: str = "") -> bytes:
-        owner, question = self._asked(n, fresh)
+        owner, question = self._question_of(n, fresh)
         return request("POST", "/v1/long-term-memory/search", _body({"text": question, "user_id": {"eq": corpus.user(owner)}, "limit": 10}))
 
     def _prompt(self, n: int, fresh: str = "") -> bytes:
-        owner, question = self._asked(n, fresh)
+        owner, question = self._question_of(n, fresh)
         number = n % _SESSIONS
         body = {
             "query": question,
@@ -134,7 +134,7 @@ class Scenarios:
         conversations: list[list[tuple[bytes, bytes]]] = []
         for number in sessions:
             session, user, owner = f"{self._run}-chat-{number}", _speaker(number), number * 7919 % self._users
-            said: list[tuple[bytes, bytes]] = []
+            turn_requests: list[tuple[bytes, bytes]] = []
             for turn in range(turns):
                 prompt = {
                     "query": corpus.question(owner, (number + turn * 31) % PER_USER),
@@ -142,11 +142,11 @@ class Scenarios:
                     "long_term_search": {"user_id": {"eq": corpus.user(owner)}, "limit": 10},
                 }
                 append = {"messages": _messages(session, 2 * turn, 2), "user_id": user}
-                said.append(
+                turn_requests.append(
                     (
                         request("POST", "/v1/memory/prompt", _body(prompt)),
                         request("POST", f"/v1/working-memory/{session}/messages", _body(append)),
                     )
                 )
-            conversations.append(said)
+            conversations.append(turn_requests)
         return conversations

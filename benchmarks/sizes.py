@@ -36,12 +36,12 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def _best(command: list[str], folder: Path) -> float:
-    taken: list[float] = []
+    durations: list[float] = []
     for _ in range(5):
         began = time.perf_counter()
         subprocess.run(command, cwd=folder, env=child_environment(), check=True, capture_output=True)
-        taken.append(time.perf_counter() - began)
-    return round(min(taken), 3)
+        durations.append(time.perf_counter() - began)
+    return round(min(durations), 3)
 
 
 def _serve(folder: Path) -> float:
@@ -54,7 +54,7 @@ def _serve_once(folder: Path) -> float:
     began = time.perf_counter()
     process = Process("serve", [*COMMAND, "serve", "--port", "0"], folder, child_environment(DATA_DIR=str(folder / "data")))
     try:
-        asyncio.run(process.said(r"agent-memory listens on (\S+)"))
+        asyncio.run(process.wait_for_output(r"agent-memory listens on (\S+)"))
         return time.perf_counter() - began
     finally:
         process.end()
@@ -62,23 +62,23 @@ def _serve_once(folder: Path) -> float:
 
 def _closure(project: str) -> set[str]:
     """The distributions that a project needs without its extras; for a checkout that is not installed, those of its pyproject."""
-    found: set[str] = set()
+    distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]
     while waiting:
         requirement, _ = waiting.pop()
         name = requirement.name.lower().replace("_", "-")
-        if name in found or name in APART or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+        if name in distributions or name in APART or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
             continue
         try:
             requires = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
             continue
-        found.add(name)
+        distributions.add(name)
         for text in requires:
             needed = Requirement(text)
             if not needed.marker or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)):
                 waiting.append((Requirement(str(needed).partition(";")[0]), ""))
-    return found
+    return distributions
 
 
 def _direct(project: str) -> list[str]:

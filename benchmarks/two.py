@@ -46,10 +46,10 @@ Turn = tuple[bytes, bytes]
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
     """`how` it was measured ("cores", "quota" or "cpu"), the `ratio` of two to one, that of each round, and a row of figures for each."""
-    found = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
-    if found is not None:
-        say(f"2 API processes do {found['ratio']:.2f} times the chat turns of one ({found['how']})")
-    return found
+    result = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
+    if result is not None:
+        say(f"2 API processes do {result['ratio']:.2f} times the chat turns of one ({result['how']})")
+    return result
 
 
 async def _apis(folder: Path) -> dict[str, Any]:
@@ -63,9 +63,9 @@ async def _apis(folder: Path) -> dict[str, Any]:
             await _warm(one, conversations)
         if _cores() >= _CORES:
             return await _rounds(turns, stack.apis, "cores")
-        with limited(stack.pids["api"], _SHARE) as held:
+        with limited(stack.pids["api"], _SHARE) as is_limited:
             await turns(stack.apis)
-            return await _rounds(turns, stack.apis, "quota") if held else await _rounds(partial(turns, rate=_RATE), stack.apis, "cpu")
+            return await _rounds(turns, stack.apis, "quota") if is_limited else await _rounds(partial(turns, rate=_RATE), stack.apis, "cpu")
 
 
 def _cores() -> int:
@@ -89,8 +89,12 @@ def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
     one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
     by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]
     by_time = [b["per_second"] / a["per_second"] for a, b in zip(one, two, strict=True)]
-    taken = by_cpu if how == "cpu" else by_time
-    return {"ratio": round(median(taken), 3), "rounds": [round(ratio, 3) for ratio in taken], "ratio_by_cpu": round(median(by_cpu), 3)}
+    chosen_ratios = by_cpu if how == "cpu" else by_time
+    return {
+        "ratio": round(median(chosen_ratios), 3),
+        "rounds": [round(ratio, 3) for ratio in chosen_ratios],
+        "ratio_by_cpu": round(median(by_cpu), 3),
+    }
 
 
 async def _warm(api: str, conversations: Iterator[list[Turn]]) -> None:
@@ -120,12 +124,12 @@ async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], me
                 for prompt, append in conversation:
                     await asyncio.sleep(max(due - time.perf_counter(), 0.0) if gap else 0.0)
                     due += gap
-                    asked = time.perf_counter()
-                    if asked - began >= _SECONDS:
+                    started = time.perf_counter()
+                    if started - began >= _SECONDS:
                         return
                     await connection.expect(append)
                     await connection.expect(prompt)
-                    seconds.append(time.perf_counter() - asked)
+                    seconds.append(time.perf_counter() - started)
 
     meter.start()
     await asyncio.gather(*(client(number) for number in range(count)))

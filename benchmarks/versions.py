@@ -104,8 +104,8 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
                 # Who comes first is the second in the next pair.
                 for turn in (0, 1) if (pair + index) % 2 == 0 else (1, 0):
                     version = versions[turn]
-                    found = await measure(version.stack.apis[0], version.operations[index], version.meter, **series)
-                    rows[turn] = {"cpu": found["cpu_per_1000"]["api"], "p50": found["p50_ms"]}
+                    measured = await measure(version.stack.apis[0], version.operations[index], version.meter, **series)  # pyright: ignore[reportArgumentType]
+                    rows[turn] = {"cpu": measured["cpu_per_1000"]["api"], "p50": measured["p50_ms"]}
                 figures.setdefault((operation.name, concurrency), []).append(rows)
             offset += plan.requests + 200
             say(f"pair {pair + 1} of {plan.pairs} at {concurrency} at a time")
@@ -123,16 +123,16 @@ def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> lis
 
 def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
     """The figures of one operation: medians before and after, the median of the pairs' ratios and its upper bound."""
-    found: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
+    result: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
     for figure in _FIGURES:
         ratios = [after[figure] / before[figure] for before, after in pairs]
-        found[figure] = {
+        result[figure] = {
             "before": median(before[figure] for before, _ in pairs),
             "after": median(after[figure] for _, after in pairs),
             "ratio": median(ratios),
             "upper": upper_bound(ratios),
         }
-    return found
+    return result
 
 
 def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:

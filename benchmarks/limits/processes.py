@@ -53,11 +53,11 @@ class Raw:
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
         """A series of an operation's commands; arguments as those of `series.measure`. Raises RuntimeError when the process is gone."""
-        used = await self.asked({"commands": LIMITS[operation.name], **series})
+        used = await self.ask({"commands": LIMITS[operation.name], **series})
         row = figures(used["seconds"], used["wall"], {"redis-py": used["cpu"]}, 0.0)
         return {"limit": "redis", "operation": operation.name, **row, "seconds": used["seconds"]}
 
-    async def asked(self, job: dict[str, Any]) -> dict[str, Any]:
+    async def ask(self, job: dict[str, Any]) -> dict[str, Any]:
         """The process' answer to one line."""
         assert self.child.stdin is not None
         assert self.child.stdout is not None
@@ -102,7 +102,7 @@ async def raw(stack: Stack, memories: int) -> AsyncGenerator[Raw, None]:
         )
     try:
         made = Raw(child)
-        await made.asked(await _store(stack, memories))
+        await made.ask(await _store(stack, memories))
         yield made
     finally:
         if child.returncode is None:
@@ -113,13 +113,13 @@ async def raw(stack: Stack, memories: int) -> AsyncGenerator[Raw, None]:
 async def _store(stack: Stack, memories: int) -> dict[str, Any]:
     client = redis.asyncio.Redis.from_url(stack.redis_url, decode_responses=True)
     names = await client.execute_command("FT._LIST")
-    vectors = next(name for name in names if ":ix:v" in name)
+    vectors = next(name for name in names if ":ix:v" in name)  # pyright: ignore[reportOptionalIterable]
     info = await client.execute_command("FT.INFO", vectors)
     await client.aclose()
     return {
         "url": stack.redis_url,
-        "words": next(name for name in names if ":ix:m" in name),
+        "words": next(name for name in names if ":ix:m" in name),  # pyright: ignore[reportOptionalIterable]
         "vectors": vectors,
-        "field": next(row["identifier"] for row in info["attributes"] if row["type"] == "VECTOR"),
+        "field": next(row["identifier"] for row in info["attributes"] if row["type"] == "VECTOR"),  # pyright: ignore[reportOptionalSubscript]
         "users": memories // PER_USER,
     }

@@ -11,23 +11,23 @@ _PERIOD_MICROSECONDS = 50_000
 _ROOT = Path("/sys/fs/cgroup")
 
 
-@contextlib.contextmanager
+@contextlib.contextmanager  # pyright: ignore[reportDeprecated]
 def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[bool]:
     """Each of the processes gets at most `share` of a core, by itself, until the end. False, and nothing is done, where that cannot be."""
     old, new = (root / "cpu" / "cpu.cfs_quota_us").exists(), _hands_down(root)
     with contextlib.ExitStack() as stack:
-        held = old or new
+        is_limited = old or new
         try:
-            for pid in pids if held else ():
+            for pid in pids if is_limited else ():
                 parent = root / "cpu" if old else root
                 group = parent / f"agent-memory-bench-{pid}"
                 group.mkdir()
                 stack.callback(_undone, parent, group, pid)
                 _hold(group, pid, round(share * _PERIOD_MICROSECONDS), old=old)
         except OSError:
-            held = False
+            is_limited = False
             stack.close()
-        yield held
+        yield is_limited
 
 
 def _hands_down(root: Path) -> bool:

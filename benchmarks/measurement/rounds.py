@@ -31,24 +31,26 @@ def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[st
 
 
 def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found = {name: value for name, value in rows[-1].items() if name != "seconds"}
+    merged_row = {name: value for name, value in rows[-1].items() if name != "seconds"}
     if len(rows) == 1:
-        return found
+        return merged_row
     seconds = [second for row in rows for second in row["seconds"]]
-    for name in found:
+    for name in merged_row:
         if name in _COUNTED:
-            found[name] = sum(row[name] for row in rows)
+            merged_row[name] = sum(row[name] for row in rows)
         elif name in _TIMES:
-            found[name] = round(percentile(seconds, _TIMES[name]) * 1000, 3)
+            merged_row[name] = round(percentile(seconds, _TIMES[name]) * 1000, 3)
         elif name == "per_second":
-            found[name] = round(fmean(row[name] for row in rows), 1)
+            merged_row[name] = round(fmean(row[name] for row in rows), 1)
         elif name == "foreign_cpu":
-            found[name] = max(row[name] for row in rows)
+            merged_row[name] = max(row[name] for row in rows)
         elif name == "cpu_per_1000":
             requests = sum(row["requests"] for row in rows)
-            found[name] = {part: round(sum(row[name][part] * row["requests"] for row in rows) / requests, 4) for part in found[name]}
-    found["rounds"] = [{name: row[name] for name in _COMPARED if name in row} for row in rows]
-    return found
+            merged_row[name] = {
+                part: round(sum(row[name][part] * row["requests"] for row in rows) / requests, 4) for part in merged_row[name]
+            }
+    merged_row["rounds"] = [{name: row[name] for name in _COMPARED if name in row} for row in rows]
+    return merged_row
 
 
 def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:

@@ -14,18 +14,18 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Several results as one. Of what more than one has measured, the first counts; sizes of the store are compared within one run."""
-    found: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
+    merged_result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
     for result in results:
-        if "growth" not in found and (pair := goals.small_and_large(result)):
-            found["growth"] = pair
+        if "growth" not in merged_result and (pair := goals.small_and_large(result)):
+            merged_result["growth"] = pair
         for name in ("sizes", "pipeline", "two", "local", "machine"):
-            if result.get(name) and name not in found:
-                found[name] = result[name]
-        had = {_name(row) for part in ("operations", "limits", "stores") for row in found[part]}
+            if result.get(name) and name not in merged_result:
+                merged_result[name] = result[name]
+        had = {_name(row) for part in ("operations", "limits", "stores") for row in merged_result[part]}
         for part in ("operations", "limits", "stores"):
-            found[part] += [row for row in result[part] if _name(row) not in had]
-        found["failures"] += result.get("failures", [])
-    return found
+            merged_result[part] += [row for row in result[part] if _name(row) not in had]
+        merged_result["failures"] += result.get("failures", [])
+    return merged_result
 
 
 def _name(row: dict[str, Any]) -> tuple[object, ...]:

@@ -32,8 +32,8 @@ _Rows = dict[tuple[str, int, int], dict[str, Any]]
 
 def _one(rows: _Rows, name: str, concurrency: int = 1) -> dict[str, Any] | None:
     """An operation over the store whose size is the one that is asked about, or what came next to it."""
-    found = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
-    return min(found, key=lambda row: abs(row["memories"] - _SMALL), default=None)
+    candidates = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
+    return min(candidates, key=lambda row: abs(row["memories"] - _SMALL), default=None)
 
 
 def _cpu(result: dict[str, Any], row: dict[str, Any] | None, most: float) -> Iterator[Verdict]:
@@ -44,13 +44,13 @@ def _cpu(result: dict[str, Any], row: dict[str, Any] | None, most: float) -> Ite
 
 
 def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
-    known, new = _one(rows, "prompt"), _one(rows, "prompt, new query")
-    yield from _cpu(result, known, 2.5)
-    beside = None if known is None else beside_limits(result, known)
+    repeated, new = _one(rows, "prompt"), _one(rows, "prompt, new query")
+    yield from _cpu(result, repeated, 2.5)
+    beside = None if repeated is None else beside_limits(result, repeated)
     if beside is not None:
         yield Verdict("prompt: p50 at most 2 ms beyond (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
-    if known is not None and new is not None:
-        more = paired(lambda later, first: later["p50_ms"] - first["p50_ms"], new, known)
+    if repeated is not None and new is not None:
+        more = paired(lambda later, first: later["p50_ms"] - first["p50_ms"], new, repeated)  # pyright: ignore[reportUnknownLambdaType]
         yield Verdict("prompt whose query is new: p50 at most 4 ms more", f"{more:+.2f} ms", more <= 4)
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
@@ -64,7 +64,7 @@ def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     for name in ("append to", "get last 20 of"):
         short, long = _one(rows, f"{name} 10"), _one(rows, f"{name} 1000")
         if short is not None and long is not None:
-            ratio = paired(lambda now, was: _both(now) / _both(was), long, short)
+            ratio = paired(lambda now, was: _both(now) / _both(was), long, short)  # pyright: ignore[reportUnknownLambdaType]
             yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that of 10", f"{ratio:.2f}", ratio <= 1.2)
 
 
@@ -131,7 +131,7 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 def markdown(result: dict[str, Any]) -> str:
     """The goals as a table, and before it whatever could not be measured."""
-    rows = [[goal.asked, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
+    rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
         f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
         for one in result.get("failures", ())

@@ -14,18 +14,18 @@ def svg(result: dict[str, Any]) -> str:
     """Two bars per operation at the lowest concurrency: ours, and (a) + (b)."""
     rows = [(row, beside) for row in result["operations"] if (beside := beside_limits(result, row))]
     first = min((row["concurrency"] for row, _ in rows), default=1)
-    shown = [(row, beside) for row, beside in rows if row["concurrency"] == first]
-    most = max((max(row["cpu_per_1000"]["api"], beside["floor_cpu"]) for row, beside in shown), default=1.0)
+    bars = [(row, beside) for row, beside in rows if row["concurrency"] == first]
+    most = max((max(row["cpu_per_1000"]["api"], beside["floor_cpu"]) for row, beside in bars), default=1.0)
     scale = (_WIDTH - _LEFT - _RIGHT) / (most or 1.0)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_TOP + _BAR * len(shown) + 16}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_TOP + _BAR * len(bars) + 16}" '
         'font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         '<text x="16" y="22" font-size="15">CPU seconds of the API per 1,000 requests</text>',
         '<rect x="16" y="32" width="10" height="10" fill="#1f6feb"/><text x="30" y="41">agent-memory</text>',
         '<rect x="130" y="32" width="10" height="10" fill="#8c959f"/><text x="144" y="41">bare FastAPI and bare Redis commands</text>',
     ]
-    for number, (row, beside) in enumerate(shown):
+    for number, (row, beside) in enumerate(bars):
         y = _TOP + number * _BAR
         ours, floor = row["cpu_per_1000"]["api"], beside["floor_cpu"]
         parts += [

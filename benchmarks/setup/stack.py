@@ -46,11 +46,11 @@ class Process:
             )
         self.pid = self._child.pid
 
-    async def said(self, pattern: str) -> str:
+    async def wait_for_output(self, pattern: str) -> str:
         """Waits until its output matches; returns the first group. Raises RuntimeError when it ended or is silent for too long."""
         for _ in range(int(_START_SECONDS / 0.02)):
-            if found := re.search(pattern, self._log.read_text("utf-8", "replace")):
-                return found[1]
+            if match := re.search(pattern, self._log.read_text("utf-8", "replace")):
+                return match[1]
             if self._child.poll() is not None:
                 break
             await asyncio.sleep(0.02)
@@ -124,7 +124,7 @@ async def running(
         model = f"http://127.0.0.1:{port}"
         embedder = start("model", [sys.executable, "-m", "benchmarks.setup.model", str(port)], child_environment())
         engine = start("redis", [*command, "redis"], child(DATA_DIR=str(folder / "data")))
-        url = await engine.said(r"REDIS_URL=(\S+)")
+        url = await engine.wait_for_output(r"REDIS_URL=(\S+)")
         client = redis.asyncio.Redis.from_url(url)
         redis_pid = int((await client.info("server"))["process_id"])
         await client.aclose()
@@ -133,14 +133,14 @@ async def running(
         for number in range(apis):
             process = start(f"api-{number}", [*command, "api", "--port", "0"], environment)
             made.pids.setdefault("api", []).append(process.pid)
-            made.apis.append(await process.said(r"agent-memory listens on (\S+)"))
+            made.apis.append(await process.wait_for_output(r"agent-memory listens on (\S+)"))
         for number in range(workers):
             process = start(f"worker-{number}", [*command, "worker"], {**environment, "LOG_LEVEL": "INFO"})
             made.pids.setdefault("worker", []).append(process.pid)
-            await process.said(r"(worker)")
+            await process.wait_for_output(r"(worker)")
         if fill is not None:
             process = start("filling", [*command, "worker"], {**environment, "LOG_LEVEL": "INFO"})
-            await process.said(r"(worker)")
+            await process.wait_for_output(r"(worker)")
             await fill(made.apis[0])
             process.end()
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from benchmarks.reports.report import beside_limits, compare, markdown
 from benchmarks.two import ratios
 
 
-def _row(operation: str, p50: float, **cpu: float) -> dict[str, object]:
+def _row(operation: str, p50: float, **cpu: float) -> dict[str, Any]:
     return {
         **figures([p50 / 1000] * 4, 1.0, {}, 0.0),
         "operation": operation,
@@ -25,7 +26,7 @@ def _row(operation: str, p50: float, **cpu: float) -> dict[str, object]:
     }
 
 
-RESULT = {
+RESULT: dict[str, Any] = {
     "operations": [
         _row("put 4", 2.0, api=0.9, redis=0.1),
         _row("search, new query", 5.0, api=3.0, redis=1.0),
@@ -121,13 +122,13 @@ def test_percentiles_lie_between_neighbours() -> None:
 
 
 def test_goals_are_told_from_the_figures_that_there_are() -> None:
-    told = {goal.asked.split(":")[0]: goal.holds for goal in goals(RESULT)}
+    told = {goal.criterion.split(":")[0]: goal.holds for goal in goals(RESULT)}
     assert told["put 4"] is False
     assert told["from append to searchable"] is True
     assert not any(asked.startswith(("prompt", "100,000 memories", "search among")) for asked in told)
     better = copy.deepcopy(RESULT)
     better["operations"][0]["cpu_per_1000"]["api"] = 0.6
-    assert {goal.asked.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True
+    assert {goal.criterion.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True
 
 
 def test_two_processes_are_beside_one_round_by_round() -> None:
@@ -144,11 +145,11 @@ def test_the_goal_of_two_processes_says_how_it_was_measured(how: str, words: str
     for ratio, holds in ((1.82, True), (1.67, False)):
         result = copy.deepcopy(RESULT)
         result["two"] |= {"ratio": ratio, "how": how}
-        verdict = next(goal for goal in goals(result) if goal.asked.startswith("2 API processes"))
-        assert words in verdict.asked
+        verdict = next(goal for goal in goals(result) if goal.criterion.startswith("2 API processes"))
+        assert words in verdict.criterion
         assert (verdict.measured, verdict.holds) == (f"{ratio:.2f}", holds)
     older = {**RESULT, "two": {number: RESULT["two"][number] for number in ("1", "2")}}
-    assert not [goal for goal in goals(older) if goal.asked.startswith("2 API")]
+    assert not [goal for goal in goals(older) if goal.criterion.startswith("2 API")]
     assert "chat turns per s, 2 API process(es) |" in markdown(older)
 
 
@@ -156,5 +157,5 @@ def test_a_million_memories_are_compared_within_their_own_run() -> None:
     usual, million = ({**copy.deepcopy(RESULT), "operations": [_row("search", p50)]} for p50 in (2.0, 9.0))
     large = {**_row("search", 18.0), "memories": 1_000_000}
     million["operations"].append(large)
-    verdict = next(goal for goal in goals(merged([usual, million])) if goal.asked.startswith("search among"))
+    verdict = next(goal for goal in goals(merged([usual, million])) if goal.criterion.startswith("search among"))
     assert (verdict.measured, verdict.holds) == ("2.00", True)
