@@ -78,7 +78,7 @@ async def test_a_refusal_says_when_and_costs_redis_nothing(rig: Rig, monkeypatch
         await limit.admit("busy")
     assert 1 <= refused.value.retry_after <= 10
     asked: list[Any] = []
-    monkeypatch.setattr(store, "take", lambda *_, **__: asked.append(1))
+    monkeypatch.setattr(store, "take", lambda *_, **__: asked.append(1))  # pyright: ignore[reportUnknownLambdaType]
     for _ in range(50):
         with pytest.raises(TooMany):
             await limit.admit("busy")
