@@ -1,4 +1,4 @@
-"""The client of the agent-memory server."""
+"""A client of the agent-memory server."""
 
 from __future__ import annotations
 

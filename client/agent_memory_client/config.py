@@ -6,10 +6,10 @@ from pydantic import BaseModel, Field
 
 
 class MemoryClientConfig(BaseModel):
-    """Settings of a client.
+    """The settings of a client.
 
     `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, `bearer_token` as `Authorization: Bearer`.
-    `max_retries` limits the retries of requests that are safe to repeat.
+    `max_retries` limits the retries of a request that is safe to repeat.
     """
 
     base_url: str

@@ -32,23 +32,23 @@ class MemoryClientError(Exception):
 
 
 class MemoryValidationError(MemoryClientError, ValueError):
-    """The input is wrong; nothing was sent."""
+    """The input is invalid, and the client sent nothing."""
 
 
 class MemoryProtocolError(MemoryClientError):
-    """The server's address cannot be used, or its answer is not one of this API."""
+    """The server's address cannot be used, or its answer does not belong to this API."""
 
 
 class MemoryNotFoundError(MemoryClientError):
-    """No such session, memory, view or task."""
+    """The session, memory, view or task does not exist."""
 
     status_code = 404
 
 
 class MemoryServerError(MemoryClientError):
-    """The server refused or failed.
+    """The server refused the request, or failed.
 
-    `status_code` is None without an answer. `code` is the server's stable word for the reason, if any. `problems` are
+    `status_code` is None without an answer. `code` is the server's stable code for the reason, if any. `problems` are
     the entries of a 422 (`loc`, `msg`, `type`). `retry_after` is in seconds.
     """
 
@@ -69,19 +69,19 @@ class MemoryServerError(MemoryClientError):
 
 
 class MemoryAuthError(MemoryServerError):
-    """The credentials are missing, wrong, or do not allow this."""
+    """The credentials are missing or wrong, or do not permit the call."""
 
 
 class MemoryConflictError(MemoryServerError):
-    """The request contradicts what is stored or under way."""
+    """The request conflicts with stored data or with another request."""
 
 
 class MemoryPreconditionFailedError(MemoryConflictError):
-    """The session is not at the version that the request named."""
+    """The session has another version than the request requires."""
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request under this Idempotency-Key is under way, or its process died: retry after `retry_after`
+    """The first request with this Idempotency-Key is still running, or its process died. Retry after `retry_after`
     seconds."""
 
 
@@ -90,11 +90,11 @@ class MemoryUnavailableError(MemoryServerError):
 
 
 class MemoryRateLimitError(MemoryUnavailableError):
-    """The caller has reached a limit; retry after `retry_after` seconds."""
+    """The caller has reached a limit. Retry after `retry_after` seconds."""
 
 
 class MemoryTimeoutError(MemoryUnavailableError):
-    """No answer came in time; the server may have carried out the request."""
+    """The server did not answer in time. It may have carried out the request."""
 
 
 _BY_STATUS: dict[int, type[MemoryServerError]] = {
@@ -110,7 +110,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def is_under_way(response: httpx.Response) -> bool:
-    """True if the first request of an Idempotency-Key has not ended. The body must have been read."""
+    """True if the first request with an Idempotency-Key is still running. Read the body before."""
     if response.status_code != 409:
         return False
     body = _json_object(response)
@@ -118,7 +118,7 @@ def is_under_way(response: httpx.Response) -> bool:
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """Return the error for an answer outside 2xx. The body must have been read."""
+    """Return the error for a status outside 2xx. Read the body before."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -137,7 +137,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
 
 
 def error_of_exception(error: Exception) -> MemoryClientError | None:
-    """Return the client's error for one of httpx's; None for other exceptions."""
+    """Return the client's error for an exception of httpx; None for other exceptions."""
     reason = str(error) or type(error).__name__
     match error:
         case httpx.TimeoutException():
@@ -155,7 +155,7 @@ def error_of_exception(error: Exception) -> MemoryClientError | None:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `Retry-After` (a number or an HTTP date) asks to wait, or None."""
+    """Return the seconds to wait from `Retry-After` (a number or an HTTP date), or None."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -182,7 +182,7 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the server's message in one line, and the problems of a 422."""
+    """Return the server's message as one line, and the problems of a 422."""
     detail = body.get("detail", body.get("message"))
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]

@@ -1,4 +1,4 @@
-"""The errors under the archived client's module name."""
+"""The errors, under the archived client's module name."""
 
 from __future__ import annotations
 

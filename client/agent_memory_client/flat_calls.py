@@ -1,4 +1,4 @@
-"""Flat names of the archived client for every call: `client.append_messages` is `client.sessions.append`."""
+"""The archived client's name for each call: `client.append_messages` is `client.sessions.append`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _flat_iterator(
 
 
 class FlatCalls(Tools):
-    """The calls of all nouns under flat names."""
+    """All calls of the client under the archived client's names."""
 
     jobs: Jobs
     memories: Memories
@@ -163,21 +163,21 @@ class FlatCalls(Tools):
     rotate_token = _flat("tokens", Tokens.rotate)
 
     async def get_summary_view(self, view_id: str) -> SummaryView | None:
-        """Return a summary view, or None if there is none of that id."""
+        """Return a summary view, or None if it does not exist."""
         try:
             return await self.views.get(view_id)
         except MemoryNotFoundError:
             return None
 
     async def get_task(self, task_id: str) -> Task | None:
-        """Return a background task, or None if there is none of that id."""
+        """Return a background task, or None if it does not exist."""
         try:
             return await self.jobs.get_task(task_id)
         except MemoryNotFoundError:
             return None
 
     def validate_memory_record(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID."""
+        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID."""
         self.memories.validate(memory)
 
     def validate_search_filters(self, **filters: Any) -> None:

@@ -1,4 +1,4 @@
-"""The archived client's names: `MemoryAPIClient`, which is a `MemoryClient`, and `create_memory_client`."""
+"""The archived client's names: `MemoryAPIClient` (a `MemoryClient`) and `create_memory_client`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client after its server has answered once. Raises MemoryClientError if it does not."""
+    """Return a client after a first answer of its server. Raises MemoryClientError without an answer."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

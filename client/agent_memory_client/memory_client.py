@@ -1,4 +1,4 @@
-"""The client: `client.sessions.append(...)`, `client.memories.search(...)`, and each call under a flat name as well."""
+"""The client: `client.sessions.append(...)` and `client.memories.search(...)`. Each call also has a flat name."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from agent_memory_client.transport import Transport
 
 
 class MemoryClient(FeatureResources, FlatCalls):
-    """The client of a memory server; use it as an async context manager or `close()` it.
+    """A client of a memory server. Use it as an async context manager, or `close()` it.
 
-    Each noun of the API is an attribute; all share the connections. Calls use the defaults of `config` (namespace,
+    Each noun of the API is an attribute, and all share the connections. Calls use the defaults of `config` (namespace,
     model, context window) and raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        """Set up the client; `transport` replaces httpx's own. Raises MemoryValidationError, MemoryProtocolError."""
+        """Set up the client. `transport` replaces httpx's own transport. Raises MemoryValidationError,
+        MemoryProtocolError."""
         self.config = config
         self._transport = Transport(config, transport)
         super().__init__(self._transport, config)

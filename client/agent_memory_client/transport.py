@@ -16,9 +16,9 @@ from agent_memory_client.models import MEDIA_TYPE
 
 
 class Transport:
-    """Connections to one server, a pool of them for each event loop.
+    """Connections to one server, with one pool for each event loop.
 
-    `transport` replaces httpx's own, `sleep` the waiting between retries.
+    `transport` replaces httpx's own transport, and `sleep` the wait between retries.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Transport:
         headers = headers_of(config)
 
         def make_pool() -> httpx.AsyncClient:
-            # No redirects: the API has none for these calls, and another host would receive the API key.
+            # No redirects: the API has none for these calls, and another host would get the API key.
             return httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
 
         try:
@@ -42,11 +42,11 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     async def close(self) -> None:
-        """Close the connections. Calls under way fail."""
+        """Close the connections. Running calls fail."""
         await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
-        """Return the answer to `call`, a 2xx with its body, after retries. Raises MemoryClientError."""
+        """Return the answer to `call`, with a 2xx status and its body, after retries. Raises MemoryClientError."""
         if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: make a new one")
         body = body_of(call)
@@ -63,7 +63,7 @@ class Transport:
             await self._sleep(wait)
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """Yield the lines of a long answer without their ends; never retried. Raises MemoryClientError."""
+        """Yield the lines of a long answer, without line ends. Never retries. Raises MemoryClientError."""
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         rest = b""
         try:

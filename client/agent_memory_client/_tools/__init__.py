@@ -1,1 +1,1 @@
-"""Tools for language models without the network: schemas, arguments, answers and calls."""
+"""Tools for language models: schemas, arguments, answers and calls. Sends nothing."""

@@ -24,7 +24,7 @@ _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
-    """Return the result of a tool that ran; an `error` in it means that it failed."""
+    """Return the result of a tool that ran. An `error` in its answer means that the tool failed."""
     error = result.get("error")
     if error is not None:
         return failure(function_name, str(error))
@@ -41,7 +41,8 @@ def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """Return the summary and the details below it: a model that reads "found 2 memories" must see them."""
+    """Return the text for the model: the summary, then the details. A model that reads "found 2 memories" must also see
+    the memories."""
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
     text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""
@@ -66,7 +67,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return the relevance (1 is the most): from the distance of a semantic search, else the server's score."""
+    """Return the relevance of a memory, at most 1: from the distance in a semantic search, else the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -83,7 +84,7 @@ def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
-    """Return the answer of forget_memory: the matches, and what to do next."""
+    """Return the answer of forget_memory: the matches, and the next step."""
     if answer.ambiguous:
         summary = "Several things could be meant, and nothing was forgotten: ask the user which one, and call again with its ids."
     elif answer.dry_run:
@@ -105,7 +106,7 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
 
 
 def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
-    """Return the answer of the tools that read a session; `{counts}` in `summary` is replaced."""
+    """Return the answer of a tool that reads a session. Replaces `{counts}` in `summary`."""
     data = session.data or {}
     counts = f"{len(session.messages)} messages, {len(session.memories)} stored memories, and {len(data)} data entries"
     newest = session.messages[-SHOWN_MESSAGES:]
@@ -144,7 +145,7 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the answer of a tool that failed while `what`."""
+    """Return the answer of a tool that failed during `what`."""
     return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
 
 

@@ -15,17 +15,17 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
 def _as_list(value: Any) -> Any:
-    """Accept one object instead of a list: models send that."""
+    """Accept one object instead of a list, because models send that."""
     return [value] if isinstance(value, dict) else value
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls: with strict schemas, models send null for every argument they leave out."""
+    """Remove nulls. With strict schemas, models send null for every argument that they omit."""
     return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
 
 
 class SearchArguments(BaseModel):
-    """search_memory."""
+    """The arguments of search_memory."""
 
     query: Annotated[str, Field(min_length=1)]
     search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
@@ -40,7 +40,7 @@ class SearchArguments(BaseModel):
 
 
 class NoteArguments(BaseModel):
-    """lazily_create_long_term_memory."""
+    """The arguments of lazily_create_long_term_memory."""
 
     text: Annotated[str, Field(min_length=1)]
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
@@ -49,20 +49,20 @@ class NoteArguments(BaseModel):
 
 
 class DataArguments(BaseModel):
-    """update_working_memory_data."""
+    """The arguments of update_working_memory_data."""
 
     data: Annotated[dict[str, Any], Field(min_length=1)]
     merge_strategy: MergeStrategy = "merge"
 
 
 class ReadArguments(BaseModel):
-    """get_long_term_memory."""
+    """The arguments of get_long_term_memory."""
 
     memory_id: Annotated[str, Field(min_length=1)]
 
 
 class NewMemory(BaseModel):
-    """A memory to store. It has no id: a model that could choose one could overwrite any memory."""
+    """A memory to store. It has no id, because a model that chooses ids could overwrite any memory."""
 
     text: Annotated[str, Field(min_length=1)]
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
@@ -75,13 +75,13 @@ class NewMemory(BaseModel):
 
 
 class StoreArguments(BaseModel):
-    """eagerly_create_long_term_memory."""
+    """The arguments of eagerly_create_long_term_memory."""
 
     memories: Annotated[list[Annotated[NewMemory, BeforeValidator(_without_nulls)]], Field(min_length=1), BeforeValidator(_as_list)]
 
 
 class EditArguments(ReadArguments):
-    """edit_long_term_memory."""
+    """The arguments of edit_long_term_memory."""
 
     text: str | None = None
     topics: list[str] | None = None
@@ -98,13 +98,13 @@ class EditArguments(ReadArguments):
 
 
 class DeleteArguments(BaseModel):
-    """delete_long_term_memories."""
+    """The arguments of delete_long_term_memories."""
 
     memory_ids: Annotated[list[str], Field(min_length=1)]
 
 
 class ForgetArguments(BaseModel):
-    """forget_memory."""
+    """The arguments of forget_memory."""
 
     text: Annotated[str, Field(min_length=1)] | None = None
     ids: Annotated[list[str], Field(min_length=1)] | None = None
@@ -118,8 +118,7 @@ class ForgetArguments(BaseModel):
 
 
 def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
-    """Parse the arguments of a call; null counts as not given, unknown ones are ignored. Raises
-    MemoryValidationError."""
+    """Parse the arguments of a call. Ignores nulls and unknown arguments. Raises MemoryValidationError."""
     try:
         return model.model_validate(_without_nulls(dict(arguments)))
     except ValidationError as error:
@@ -127,5 +126,5 @@ def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arg
 
 
 def record_of(memory: NewMemory | NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
-    """Return a memory in this scope as a record. Raises MemoryValidationError."""
+    """Return a memory as a record in this scope. Raises MemoryValidationError."""
     return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

@@ -10,7 +10,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class UnifiedToolCall(TypedDict):
-    """A model's call of a tool, the same for every provider."""
+    """A model's call of a tool, in one form for all providers."""
 
     id: str | None
     name: str
@@ -19,8 +19,8 @@ class UnifiedToolCall(TypedDict):
 
 
 class ToolCallResolutionResult(TypedDict):
-    """The result of a tool call: `result` for programs, `formatted_response` for the model. `error` is None on
-    success."""
+    """The result of a tool call: `result` for programs, `formatted_response` for the model. After a success, `error` is
+    None."""
 
     success: bool
     function_name: str
@@ -30,7 +30,7 @@ class ToolCallResolutionResult(TypedDict):
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
-    """Parse a call's arguments: a mapping, or a JSON object as text. None and blank text mean no arguments.
+    """Parse the arguments of a call: a mapping, or a JSON object as text. None and blank text mean no arguments.
 
     Raises MemoryValidationError.
     """
@@ -48,7 +48,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def call_of(tool_call: Any) -> dict[str, Any]:
-    """Return a tool call (a dict, or an object of a provider's package) as a dict. Raises MemoryValidationError."""
+    """Return a tool call as a dict, from a dict or a provider's object. Raises MemoryValidationError."""
     dump = getattr(tool_call, "model_dump", None)
     value: Any = dump() if callable(dump) else tool_call
     if not isinstance(value, Mapping):
@@ -74,7 +74,8 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a function call: OpenAI's old `{"name", "arguments"}`, or its Responses API's with a `call_id`."""
+    """Parse a function call: OpenAI's old form `{"name", "arguments"}`, or the form of its Responses API, which has a
+    `call_id`."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
@@ -94,7 +95,7 @@ def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a call in any of these shapes, LangChain's (`{"name", "args", "id"}`) or plain `{"name", "arguments"}`.
+    """Parse a call in one of these forms, in LangChain's (`{"name", "args", "id"}`) or as `{"name", "arguments"}`.
 
     Raises MemoryValidationError if the name is missing or the arguments are not a JSON object.
     """

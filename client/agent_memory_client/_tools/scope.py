@@ -1,4 +1,4 @@
-"""The user, namespace and agent that a conversation's tools are limited to."""
+"""The user, namespace and agent of a conversation's tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.models import MemoryRecord
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """Scope of a conversation's tools. Names set here bind the model; it may choose those left out."""
+    """The scope of a conversation's tools. Names set here bind the model. It may choose the others."""
 
     session_id: str
     namespace: str | None = None
@@ -18,20 +18,20 @@ class ToolScope:
     agent_id: str | None = None
 
     def user(self, requested: str | None) -> str | None:
-        """Return the user to act for. Raises MemoryValidationError if the model names another one."""
+        """Return the user for a call. Raises MemoryValidationError if the model names another user."""
         return _own_or_wanted("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace to act in. Raises MemoryValidationError if the model names another one."""
+        """Return the namespace for a call. Raises MemoryValidationError if the model names another namespace."""
         return _own_or_wanted("namespace", self.namespace, requested)
 
     @property
     def binds(self) -> bool:
-        """True if the model must not see every memory."""
+        """True if the scope limits the model to a user or namespace."""
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:
-        """Raise MemoryNotFoundError, as for an unknown id, if a memory belongs to another user or namespace."""
+        """Raise MemoryNotFoundError, as for an unknown id, if the memory belongs to another user or namespace."""
         others = (
             self.user_id is not None and memory.user_id not in (None, self.user_id),
             self.namespace is not None and memory.namespace not in (None, self.namespace),

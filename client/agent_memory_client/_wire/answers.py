@@ -1,4 +1,4 @@
-"""Parse answers into models; a prompt answer is a dict with attributes."""
+"""Parse answers into models. A prompt answer is a dict with attributes."""
 
 from __future__ import annotations
 
@@ -20,47 +20,48 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """The answer to a memory prompt: its JSON as a dict, with its parts as attributes."""
+    """The answer to a memory prompt: a dict of its JSON, with properties for its parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages as received: `{"role": …, "content": {"type": "text", "text": …}}`."""
+        """The messages as the server sent them: `{"role": …, "content": {"type": "text", "text": …}}`."""
         return self["messages"]
 
     @property
     def long_term_memories(self) -> list[MemoryRecordResult] | None:
-        """The memories in the prompt; None if none were searched."""
+        """The memories in the prompt; None if the prompt did not search."""
         return self.to_model().long_term_memories
 
     @property
     def system(self) -> str | None:
-        """The `system` text of format "anthropic"; None if empty, and with other formats."""
+        """The `system` text for format "anthropic"; None if it is empty, and with other formats."""
         return self.get("system")
 
     @property
     def text(self) -> str | None:
-        """The whole prompt in format "text"; None with other formats."""
+        """The whole prompt for format "text"; None with other formats."""
         return self.get("text")
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory added anything to the session's messages; None without a format."""
+        """True if memory added something to the session's messages; None without a format."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
-        """Return the answer as a model. Raises MemoryProtocolError if it is not one."""
+        """Return the answer as a model. Raises MemoryProtocolError if the answer is invalid."""
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: a session's as they were sent, others as role and text."""
+        """Return messages for chat completion APIs: the session's messages as they were sent, others as role and
+        text."""
         return prompt_messages(self)
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with the facts of the answer's headers.
+    """An `AckResponse` with values from the answer's headers, which are not part of the JSON.
 
-    `operation_id` names the background work (see `get_operation`); `pending` says that it goes on. After a wait,
-    `searchable` says whether a semantic search finds what was stored. Not part of the JSON.
+    `operation_id` is the id of the background work (see `get_operation`). `pending` is True while the work continues.
+    After a wait, `searchable` is True if a semantic search finds the stored data.
     """
 
     operation_id: str | None = Field(default=None, exclude=True)
@@ -114,7 +115,7 @@ def parse_prompt(response: httpx.Response) -> PromptAnswer:
 
 
 def add_up(acks: Iterable[AckResponse]) -> AckResponse:
-    """Merge the answers to a delete that was sent in parts."""
+    """Merge the answers to a delete that was sent in several requests."""
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]

@@ -1,4 +1,4 @@
-"""Bodies, headers and retries: which calls are repeated, and after how long. Sends nothing."""
+"""Bodies, headers and retries: which calls to retry, and when. Sends nothing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 NOT_RECEIVED = 408
-"""The server did not receive the whole request, so any request may be sent again (RFC 9110, 15.5.9)."""
+"""The server did not receive the whole request, so the client may send any request again (RFC 9110, 15.5.9)."""
 FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
-"""Errors of sending: all of httpx, and Python's own for text that cannot be encoded."""
+"""Exceptions of a failed request: all of httpx, and Python's own for text that cannot be encoded."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)
@@ -55,14 +55,14 @@ def body_of(call: Call) -> bytes | None:
     try:
         return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
-        # The server replaces lone surrogates and reports it; as escapes they reach it.
+        # The server replaces lone surrogates and reports it. Only escapes can carry them.
         return json.dumps(call.json, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return seconds to wait before retry `attempt` (from 1); None if the server asks for more than the maximum."""
+    """Return the seconds before retry `attempt` (from 1); None if the server asks to wait longer than the maximum."""
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -72,11 +72,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """Count the attempts of one call; after a failure return the wait before the next one, or raise.
+    """Count the attempts of one call. After a failure, return the wait before the next attempt, or raise.
 
-    Retried are idempotent calls after a broken connection or a 429, 502, 503 or 504; calls that did not reach the
-    server whole (408); and calls whose Idempotency-Key is under way. A timeout is not retried: the caller has waited
-    once already.
+    Retries idempotent calls after a broken connection or a 429, 502, 503 or 504. Also retries calls that did not reach
+    the server completely (408), and calls whose Idempotency-Key is in use. Never retries after a timeout, because the
+    caller has already waited for it.
     """
 
     call: Call
@@ -85,7 +85,7 @@ class Attempts:
     under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
-        """Return seconds to wait after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
+        """Return the seconds to wait after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
         if isinstance(error, UnicodeError):
             raise MemoryValidationError(f"the request cannot be sent: {error}") from error
         wait = self._wait(isinstance(error, _BROKEN_OFF) if self.call.idempotent else isinstance(error, _NEVER_SENT), None)
@@ -94,9 +94,9 @@ class Attempts:
         return wait
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
-        """Return seconds to wait after an answer outside 2xx. Raises MemoryClientError after the last attempt."""
+        """Return the seconds to wait after a status outside 2xx. Raises MemoryClientError after the last attempt."""
         if self._is_under_way(response):
-            # The first request mostly ends in a moment; if its process died, the key is free after `Retry-After`.
+            # Most first requests end in a moment. If its process died, the key is free after `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
             wait = self._wait(True, response if last or self.under_way > 1 else None)

@@ -1,4 +1,4 @@
-"""Check requests before anything is sent."""
+"""Check requests before they are sent."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
-    """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID."""
+    """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID."""
     checked(MemoryRecord, **memory.model_dump())
     if not _ULID.fullmatch(memory.id):
         raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
-    """Return memories as records with ids; None in a dict counts as not given.
+    """Return memories as records with ids. Ignores None in a dict.
 
-    Raises MemoryValidationError, also for an unknown field and for what is no memory.
+    Raises MemoryValidationError, also for an unknown field and for a value that is not a memory.
     """
     return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
 

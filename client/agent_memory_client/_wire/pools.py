@@ -12,21 +12,22 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """The pool of one event loop, and the generator that closes it when `asyncio.run` ends the loop."""
+    """The pool of an event loop, with the generator that closes the pool when `asyncio.run` ends the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]
 
 
 class AsyncPools:
-    """One pool per event loop: a connection belongs to the loop that opened it.
+    """One pool per event loop, because a connection belongs to the loop that opened it.
 
-    `asyncio.run` closes the pool of its loop with the asynchronous generators; pools of closed loops are discarded.
+    `asyncio.run` ends the asynchronous generators of its loop, and so closes the loop's pool. Pools of closed loops are
+    dropped.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
         self._make = make
-        self._unused: httpx.AsyncClient | None = make()  # so that a wrong setup is told at once
+        self._unused: httpx.AsyncClient | None = make()  # Made at once, so that a wrong setup raises here.
         self._pools: dict[asyncio.AbstractEventLoop, _LoopPool] = {}
         self._lock = threading.Lock()
         self.is_closed = False
@@ -46,7 +47,7 @@ class AsyncPools:
         return client
 
     async def close(self) -> None:
-        """Close the pool of the running loop. Other loops close theirs themselves."""
+        """Close the pool of the running loop. Other loops close their own pools."""
         with self._lock:
             self.is_closed = True
             own = self._pools.pop(asyncio.get_running_loop(), None)
@@ -76,7 +77,7 @@ class Pools:
 
 
 async def _close_at_the_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
-    """Close `client` when this generator ends, at the latest with its loop."""
+    """Close `client` when this generator ends, or when its loop ends."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A request as data, and functions that build its parts. Sends nothing."""
+"""Build requests as data. Sends nothing."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 Query: TypeAlias = Mapping[str, str | Sequence[str]]
 
 Wait: TypeAlias = bool | float | None
-"""How long the server may wait for background work before it answers: seconds (up to 20), True for up to 10."""
+"""The time that the server may wait for background work before it answers: seconds (up to 20), or True for up to 10."""
 
 MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
-"""As `Wait`, or the stage to wait for, up to 10 seconds; seconds and True mean "searchable"."""
+"""As `Wait`, or the stage to wait for, up to 10 seconds. Seconds and True mean "searchable"."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 4096
-"""Longest query of one request: servers refuse request lines beyond 8 to 64 KiB."""
+"""The longest query string of a request. Servers refuse request lines longer than 8 to 64 KiB."""
 WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `json` None sends `lines`, or no body; `idempotent` requests may be repeated.
+    """A request. Without `json`, the body is `lines` or empty. `idempotent` requests may be repeated.
 
-    `wait` is how many seconds the server may hold back its answer.
+    `wait` is the number of seconds that the server may delay its answer.
     """
 
     method: Method
@@ -48,7 +48,7 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as plain JSON data, models without their None fields. Raises MemoryValidationError."""
+    """Return `value` as plain JSON data. Models lose their None fields. Raises MemoryValidationError."""
     try:
         return to_jsonable_python(value, exclude_none=True, by_alias=True)
     except ValueError as error:
@@ -61,13 +61,13 @@ def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
-    """Return pydantic's error as ours: one line that names the fields and the fixes."""
+    """Return a pydantic error as one of ours: one line with the fields and the fixes."""
     problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
     return MemoryValidationError("; ".join(problems))
 
 
 def checked(model: type[Model], **values: Any) -> Model:
-    """Return a model of values. Raises MemoryValidationError."""
+    """Return a model with these values. Raises MemoryValidationError."""
     try:
         return model(**values)
     except ValidationError as error:
@@ -75,20 +75,20 @@ def checked(model: type[Model], **values: Any) -> Model:
 
 
 def segment(name: str, value: str) -> str:
-    """Return `value` as one segment of a path. Raises MemoryValidationError if it is empty."""
+    """Return `value` as one segment of a URL path. Raises MemoryValidationError if it is empty."""
     if not value:
         raise MemoryValidationError(f"{name}: must not be empty")
     return quote(value, safe="").replace(".", "%2E") if value in (".", "..") else quote(value, safe="")
 
 
 def query(**values: Any) -> dict[str, str]:
-    """Return the query parameters that are not None, as text."""
+    """Return query parameters as text, without those that are None."""
     present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """Split ids into batches whose queries are short enough; one empty batch for no ids."""
+    """Split ids into batches whose query strings are short enough. No ids give one empty batch."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -102,7 +102,7 @@ def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
 
 
 def idempotency_headers(key: str | None = None) -> dict[str, str]:
-    """Return the header that makes a POST safe to repeat; without a `key`, a new one.
+    """Return the header that makes a POST safe to repeat. Without a `key`, make a new one.
 
     Raises MemoryValidationError for a key that a header cannot carry.
     """
@@ -112,7 +112,7 @@ def idempotency_headers(key: str | None = None) -> dict[str, str]:
 
 
 def wait_seconds(wait: MessageWait) -> float:
-    """Return how many seconds the server is asked to wait. Raises MemoryValidationError."""
+    """Return the number of seconds that the server may wait. Raises MemoryValidationError."""
     if wait is True or wait in ("promoted", "searchable"):
         return WAIT_SECONDS
     if isinstance(wait, str):
@@ -125,7 +125,7 @@ def wait_seconds(wait: MessageWait) -> float:
 def search_body(
     filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
 ) -> dict[str, Any]:
-    """Return the body of a search from filters (models or mappings) and plain values.
+    """Return the body of a search, from filters (models or mappings) and plain values.
 
     Without a namespace filter, the default namespace applies.
     """
@@ -139,14 +139,14 @@ def search_body(
 
 
 def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
-    """Limit `search` to `namespace` unless it names a namespace itself."""
+    """Limit `search` to `namespace` unless it already names one."""
     if "namespace" not in search and namespace is not None:
         search["namespace"] = {"eq": namespace}
     return search
 
 
 def _filter(value: Any) -> Any:
-    """Return a filter as JSON without `field`, which its key says already."""
+    """Return a filter as JSON without `field`, because its key names the field."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

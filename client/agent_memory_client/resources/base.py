@@ -1,4 +1,4 @@
-"""Base of the nouns of the API."""
+"""The base class of the API's nouns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Resource:
-    """A noun of the API, on the transport that all nouns share.
+    """A noun of the API. All nouns share one transport.
 
-    Every call raises the errors of `agent_memory_client.errors`: MemoryValidationError before sending,
-    MemoryProtocolError for an unreadable answer, MemoryServerError for a refusal, MemoryUnavailableError without a
-    server. Docstrings only name errors beyond these.
+    Every call raises the errors of `agent_memory_client.errors`. MemoryValidationError: before sending.
+    MemoryProtocolError: for an unreadable answer. MemoryServerError: for a refusal. MemoryUnavailableError: without a
+    server. Docstrings name only other errors.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
@@ -34,7 +34,7 @@ class Resource:
         return {"namespace": self._namespace(namespace), "user_id": user_id}
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
-        """Return the model and window, or the client's defaults, without those not given (0 counts as not given)."""
+        """Return the model and window, or the client's defaults. Leaves out missing values; 0 means "not given"."""
         values = {
             "model_name": model_name or self._config.default_model_name,
             "context_window_max": context_window_max or self._config.default_context_window_max,

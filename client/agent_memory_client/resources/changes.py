@@ -1,4 +1,4 @@
-"""Changes of memories: updates, merges and supersessions, and proposals that wait for approval."""
+"""Changes of memories: updates, merges, supersessions, and proposals that wait for approval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first; state "proposed" selects those that wait for `approve`."""
+        """Return a page of changes, newest first. State "proposed" selects changes that wait for `approve`."""
         params = query(
             memory_id=memory_id,
             kind=kind,

@@ -13,18 +13,18 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Read and write the rules of exactly one namespace and user (both None: everybody's)."""
+    """Read and write the rules of exactly one namespace and user. Without both: the rules for everyone."""
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """Return the rules of exactly this namespace and user (both None: everybody's); empty if there are none."""
+        """Return the rules of exactly this namespace and user (both None: for everyone). Empty without rules."""
         return await self._read(ExtractionRules, Call("GET", _PATH, query(namespace=namespace, user_id=user_id)))
 
     async def put(
         self, rules: ExtractionRules | Mapping[str, Any], namespace: str | None = None, user_id: str | None = None
     ) -> ExtractionRules:
-        """Replace the rules. Rules of a session belong into its `long_term_memory_strategy.config`."""
+        """Replace the rules. Put rules of a session into its `long_term_memory_strategy.config`."""
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the rules; missing ones are no error."""
+        """Delete the rules. Missing rules are no error."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

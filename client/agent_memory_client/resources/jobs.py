@@ -1,4 +1,4 @@
-"""Background work that a caller can follow or repeat."""
+"""Background work: follow it, retry it, or delete it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _PATH = "/v1/operations"
 
 
 class Jobs(Resource):
-    """List the server's background work; replay or drop work that failed for good."""
+    """List the server's background work. Replay or drop work that failed for good."""
 
     async def list(
         self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
     ) -> OperationListResponse:
-        """Return a page of unfinished work (`limit` 1 to 100); state "dead" selects work that failed for good.
+        """Return a page of unfinished work (`limit` 1 to 100). State "dead" selects work that failed for good.
 
-        `offset` is the `next_offset` of the page before.
+        `offset` is the `next_offset` of the previous page.
         """
         return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
 
@@ -31,7 +31,7 @@ class Jobs(Resource):
 
     async def drop(self, operation_id: str) -> AckResponse:
         """Delete work that failed for good. Raises MemoryNotFoundError, MemoryConflictError if it is not dead."""
-        # Sent once: the server refuses a second drop, which would look as if the first had failed.
+        # Sent once: the server refuses a second drop, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 
     async def get_task(self, task_id: str) -> Task:

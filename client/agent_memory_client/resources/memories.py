@@ -59,7 +59,7 @@ from agent_memory_client.models import (
 from agent_memory_client.resources.base import Resource
 
 COMPACTION_SECONDS = 20.0
-"""How long the server waits for a compaction before it answers `pending`."""
+"""The seconds that the server waits for a compaction before it answers `pending`."""
 
 _FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
@@ -76,12 +76,12 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Store memories, given as records or dicts, replacing those of the same id.
+        """Store memories, given as records or dicts. A memory replaces a stored one with the same id.
 
-        They can be read and found by words at once, by meaning a moment later. `wait` (seconds, or True for up to 10)
-        waits for that; the answer's `searchable` tells the result. The call is safe to repeat; pass your own
-        `idempotency_key` to make it safe across processes, with equal records. Raises MemoryConflictError if another
-        owner has the id.
+        A search finds them by words at once, and by meaning a moment later. `wait` (seconds, or True for up to 10)
+        waits for the search by meaning; `searchable` of the answer is the result. The call is safe to repeat. Pass your
+        own `idempotency_key` and equal records to repeat it from another process. Raises MemoryConflictError if the id
+        belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -103,8 +103,8 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them; return each
-        answer."""
+        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them. Return all
+        answers."""
         if batch_size < 1:
             raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
         chunks = [batch[start : start + batch_size] for batch in memory_batches for start in range(0, len(batch), batch_size)]
@@ -120,18 +120,18 @@ class Memories(Resource):
     ) -> MemoryRecord:
         """Return a memory, as it was true at `as_of` or known at `known_at`. Raises MemoryNotFoundError.
 
-        With `history`, return its last version even if it is no longer current.
+        With `history`, return its last version, even if that is no longer current.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change fields of a memory and return it; None clears a field that can be empty. Raises
+        """Change fields of a memory and return it. None clears a field that may be empty. Raises
         MemoryNotFoundError."""
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories; the status counts those that existed."""
+        """Delete memories. The status contains the number of memories that existed."""
         calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
         return add_up([parse(AckResponse, await self._send(call)) for call in calls])
 
@@ -164,12 +164,12 @@ class Memories(Resource):
         min_trust: float | None = None,
         min_relevance: float | None = None,
     ) -> MemoryRecordResults:
-        """Return a page of the memories that fit `text` (`limit` 1 to 100); with an empty text, list all.
+        """Return a page of memories that match `text` (`limit` 1 to 100). An empty text lists all memories.
 
-        Without a `search_mode`, search by meaning and words together. `distance_threshold` is the largest cosine
-        distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. `timezone` and `reference_time` resolve
-        a time in the text ("last week"). `explain` adds to each hit how it was scored. Memories below `min_trust` or
-        `min_relevance` (0 to 1) are left out.
+        By default, search by meaning and words together. `distance_threshold` is the largest cosine distance (0 to 2).
+        `hybrid_alpha` (0 to 1) weighs meaning against words. `timezone` and `reference_time` resolve a time in the text
+        ("last week"). `explain` adds to each hit how it was scored. `min_trust` and `min_relevance` (0 to 1) exclude
+        memories below them.
         """
         filters: dict[str, Any] = {
             "session_id": session_id,
@@ -239,7 +239,7 @@ class Memories(Resource):
             if page.next_offset is not None and page.next_offset > offset:
                 offset = page.next_offset
             else:
-                # The archived server sends no `next_offset`: there a full page may have a successor.
+                # The archived server sends no `next_offset`. There, a full page may have a next page.
                 following = offset + batch_size
                 offset = following if len(page.memories) >= batch_size and following <= MAX_SEARCH_OFFSET else None
 
@@ -250,7 +250,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or a prompt returned a memory or not: filter, rank, threshold or budget."""
+        """Explain why a search or prompt returned a memory or not: filter, rank, threshold or budget."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -266,7 +266,8 @@ class Memories(Resource):
         return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
 
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
-        """Merge duplicate memories; the status counts those that remain. After 20 seconds, answer `pending`."""
+        """Merge duplicate memories. The status contains the number of remaining memories. After 20 seconds:
+        `pending`."""
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
         return parse_acknowledgement(await self._send(call))
@@ -281,7 +282,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects; with `dry_run`, only list them. A repeat returns the first
+        """Delete the memories that `policy` selects. With `dry_run`, only list them. A repeat returns the first
         report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
@@ -297,19 +298,19 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts named in words (`text`) or by `ids`, the messages behind them, and those of sessions.
+        """Forget facts by words (`text`) or by `ids`, with the messages behind them, also in sessions.
 
-        Applies to a user, in `namespace` or (None, whatever the client's default) in all. If several things could be
-        meant, nothing is deleted: the answer is `ambiguous` and lists them. Pass `receipt_id` to `undo_forget` until
-        `undo_until`.
+        Applies to a user, in `namespace` or (None, even with a default of the client) in all. If the request could mean
+        different things, nothing is deleted: the answer is `ambiguous` and lists them. Pass `receipt_id` to
+        `undo_forget` until `undo_until`.
         """
         values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
         body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
-        # Sent once: a second request would find nothing and hide the receipt of the first.
+        # Sent once: a second request would find nothing, and hide the receipt of the first.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo `forget_by_request`. Raises MemoryNotFoundError if it is too late. A repeat changes nothing."""
+        """Undo `forget_by_request`. Raises MemoryNotFoundError if the time is over. A repeat changes nothing."""
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -321,18 +322,18 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Delete memories of a source, and those made only of them; with `dry_run`, only count them.
+        """Delete memories of a source, and memories made only from them. With `dry_run`, only count them.
 
-        Applies to a user, in `namespace` or (None, whatever the client's default) in all. A worker does it: if it does
-        not end within `wait` (seconds, or True for up to 10), the answer is `pending`, and `jobs.get` of its
-        `operation_id` returns the counts later. Safe to repeat.
+        Applies to a user, in `namespace` or (None, even with a default of the client) in all. A worker does the work.
+        After `wait` (seconds, or True for up to 10), the answer is `pending`. Then `jobs.get` of its `operation_id`
+        returns the counts later. Safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would refuse a record, or if its id is not a ULID. Sends
+        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID. Sends
         nothing."""
         check_memory(memory)
 

@@ -1,4 +1,4 @@
-"""Base of the tools for models that an extension adds."""
+"""Base of the tools that extensions offer to models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class ModelTools(Resource, ABC):
-    """Tools over one noun: a subclass lists `definitions` and runs their calls."""
+    """Tools for one noun. A subclass lists `definitions` and runs their calls."""
 
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
@@ -20,6 +20,6 @@ class ModelTools(Resource, ABC):
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         """Return a tool's answer: a dict with `summary` for the model, or `error`.
 
-        The names in `scope` bind the model. Raises MemoryClientError, which becomes the answer of a failed call.
+        The names in `scope` bind the model. A MemoryClientError becomes the answer of a failed call.
         """
         ...

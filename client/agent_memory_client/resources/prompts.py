@@ -15,7 +15,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class Prompts(Resource):
-    """Make prompts of a session and of matching long-term memories."""
+    """Make prompts from a session and matching long-term memories."""
 
     async def render(
         self,
@@ -35,14 +35,14 @@ class Prompts(Resource):
         timezone: str | None = None,
         **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
-        """Return messages for a chat model: a session (summary, newest messages) and the memories that fit `query`.
+        """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
 
-        Give a session, a search, or both, of `user_id` and `namespace`. The answer is a dict with attributes;
-        `answer.to_openai()` is what a chat completion takes. With `format` the server writes for an API: "openai"
-        (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`); `relevant` tells whether memory added
-        anything. `agent_id` adds the agent's memory blocks; sessions stored with it do not need it. `timezone` (an IANA
-        name) sets the prompt's days, by default the user's. `options` are further sections, each as a model or mapping:
-        see `models.features.prompt_options`.
+        Give a session, a search, or both, of `user_id` and `namespace`. The answer is a dict with attributes. Pass
+        `answer.to_openai()` to a chat completion API. `format` selects the API of the answer: "openai" (`messages`),
+        "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory added something.
+        `agent_id` adds the agent's memory blocks; a session stored with it does not need it. `timezone` (an IANA name)
+        sets the zone of dates; default: the user's. `options` are more sections, each as a model or mapping: see
+        `models.features.prompt_options`.
         """
         values = {"max_tokens": max_tokens, "format": format, "agent_id": agent_id, "timezone": timezone}
         values["include_ids"] = None if include_ids else False
@@ -88,7 +88,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """Return a prompt of long-term memories alone, those that fit `query` and the filters."""
+        """Return a prompt of long-term memories only: the memories that match `query` and the filters."""
         filters: dict[str, Any] = {
             "session_id": session_id,
             "namespace": namespace,

@@ -1,4 +1,4 @@
-"""Memories that read like instructions to a model, until an administrator reviews them."""
+"""Quarantined memories: texts that read like instructions to a model, until an administrator reviews them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Quarantine(Resource):
     async def list(
         self, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> QuarantineListResponse:
-        """Return a page of the memories that wait for a review, newest first (`limit` 1 to 100)."""
+        """Return a page of memories that wait for a review, newest first (`limit` 1 to 100)."""
         params = query(namespace=namespace, user_id=user_id, limit=limit, offset=offset)
         return await self._read(QuarantineListResponse, Call("GET", _PATH, params))
 
     async def approve(self, memory_id: str) -> MemoryRecord:
-        """Release a memory as it reads now; for administrators. Raises MemoryNotFoundError."""
+        """Release a memory with its current text. Requires an administrator. Raises MemoryNotFoundError."""
         return await self._read(MemoryRecord, _review(memory_id, "approve"))
 
     async def reject(self, memory_id: str) -> AckResponse:
@@ -29,5 +29,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. Sent once: the server refuses a second, as if the first had failed."""
+    """Build the call that ends a review. Sent once: the server refuses a second call, as if the first had failed."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

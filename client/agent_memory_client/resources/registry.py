@@ -1,4 +1,4 @@
-"""Nouns (`client.blocks`) and tools of extensions. An extension adds one line to each list."""
+"""Nouns (`client.blocks`) and tools of extensions. An extension adds a line to each list."""
 
 from __future__ import annotations
 

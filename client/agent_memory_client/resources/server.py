@@ -1,4 +1,4 @@
-"""The server itself."""
+"""The state of the server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Server(Resource):
     """State of the server."""
 
     async def health(self) -> HealthCheckResponse:
-        """Return the server's clock. Says nothing about its engines."""
+        """Return the server's clock. It does not check the engines."""
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:
-        """Return the state of the server's engines. Raises MemoryUnavailableError (503) if one is unavailable."""
+        """Return the state of the server's engines. Raises MemoryUnavailableError (503) if an engine is unavailable."""
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))

@@ -1,7 +1,7 @@
 """Sessions: the working memory of a conversation.
 
-Changes without a call of their own are read, changed and written back under the session's version (`ETag`, `If-Match`).
-After a concurrent write they start again, so that no change is lost.
+Some changes have no endpoint. The client reads the session, changes it, and writes it back with its version (`ETag`,
+`If-Match`). After a concurrent write it starts again, so that no change is lost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
 class Sessions(Resource):
-    """Read and write sessions. Namespace, model and window default to those of the client's config."""
+    """Read and write sessions. The client's config has the defaults of namespace, model and window."""
 
     async def list(
         self,
@@ -57,7 +57,7 @@ class Sessions(Resource):
         *,
         identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids (`limit` 1 to 100); with `identities`, also their users."""
+        """Return a page of session ids (`limit` 1 to 100). With `identities`, also return their users."""
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
 
@@ -71,7 +71,7 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """Return a session; with a model or window (tokens), only the newest messages that fit. Raises
+        """Return a session. With a model or window (tokens), only the newest messages that fit. Raises
         MemoryNotFoundError."""
         window = self._window(model_name, context_window_max)
         call = self._get_call(session_id, user_id, namespace, **window, recent_messages_limit=recent_messages_limit)
@@ -87,7 +87,7 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Store a session in place of the former one and return it.
+        """Store a session in place of the stored one and return it.
 
         `user_id` overrides the one in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
         the session has changed since.
@@ -106,13 +106,13 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> tuple[bool, WorkingMemoryResponse]:
-        """Return `(created, session)`; a missing session is created empty."""
+        """Return `(created, session)`. A missing session is created empty."""
         try:
             session = await self.get(session_id, user_id, namespace, model_name, context_window_max)
         except MemoryNotFoundError:
             pass
         else:
-            # The archived server before 0.12 answers a missing session with an empty one that is `unsaved`.
+            # The archived server before 0.12 answers for a missing session with an empty one that is `unsaved`.
             if session.unsaved is not True:
                 return False, session
         memory = new_session(session_id, namespace, user_id, data={}, long_term_memory_strategy=long_term_memory_strategy)
@@ -130,11 +130,11 @@ class Sessions(Resource):
         *,
         agent_id: str | None = None,
     ) -> AppendMessagesResponse:
-        """Append messages to a session, atomically; create the session if it is missing.
+        """Append messages to a session, atomically. Create a missing session.
 
-        Messages with known ids are skipped, so a repeat is safe. `wait` delays the answer until they are long-term
-        memories ("promoted"), found by meaning ("searchable"; also True, or seconds), or the time is over; `reached`
-        tells which. `agent_id` makes the session an agent's.
+        Messages with known ids are skipped, so a repeat is safe. `wait` delays the answer until the messages are
+        long-term memories ("promoted"), or a search by meaning finds them ("searchable", True, or seconds). `reached`
+        is the stage at the end of the wait. `agent_id` sets the session's agent.
         """
         more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
         request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
@@ -153,8 +153,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Append messages to a session and return the session.
 
-        Without a `user_id`, the messages go to the session that a read without one finds. That takes a read, the append
-        and a read; `append` is the append alone, to exactly the given scope.
+        Without a `user_id`, the messages go to the session that a read without a user finds. This takes a read, the
+        append and a read. `append` sends only the append, to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -185,7 +185,8 @@ class Sessions(Resource):
         merge_strategy: MergeStrategy = "merge",
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Update a session's `data`: `merge` sets keys, `deep_merge` also inside objects, `replace` replaces all."""
+        """Update a session's `data`. `merge` sets keys, `deep_merge` also merges objects, `replace` replaces
+        everything."""
         merge_data(None, {}, merge_strategy)
         return await self._change(
             session_id, namespace, user_id, lambda session: {"data": merge_data(session.data, data_updates, merge_strategy)}
@@ -200,7 +201,7 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session, replacing those of the same id; with `replace`, replace all."""
+        """Add structured memories to a session; they replace memories with the same id. With `replace`, replace all."""
         added = as_records(memories)
         ids = {memory.id for memory in added}
 
@@ -211,10 +212,10 @@ class Sessions(Resource):
         return await self._change(session_id, namespace, user_id, change)
 
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
-        """Store a session's structured memories (all, or those of `memory_ids`) as long-term memories now.
+        """Store a session's structured memories (all, or those in `memory_ids`) as long-term memories now.
 
-        The server does that in the background, too; records keep their ids, so doing both stores nothing twice. Records
-        without a scope get the session's. Raises MemoryNotFoundError.
+        The server also does that in the background. Records keep their ids, so doing both stores nothing twice. Records
+        without a scope get the session's scope. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -226,9 +227,9 @@ class Sessions(Resource):
         return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
 
     async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Run a session's waiting work now: promotion to long-term memory, summary and facts.
+        """Run a session's waiting work now: promotion to long-term memory, summary and extraction of facts.
 
-        `wait` (seconds, or True for up to 10) waits for it; the answer is `pending` if it takes longer.
+        `wait` (seconds, or True for up to 10) waits for the work. The answer is `pending` if it takes longer.
         """
         params = query(**self._scope(namespace, user_id), wait=wait)
         call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
@@ -243,9 +244,9 @@ class Sessions(Resource):
         memories: bool = False,
         wait: Wait = None,
     ) -> Acknowledgement:
-        """Delete a session; a missing session is no error.
+        """Delete a session. A missing session is no error.
 
-        With `memories`, also delete the long-term memories from it, in the background; `wait` as in `flush`.
+        With `memories`, also delete its long-term memories in the background. `wait` works as in `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
@@ -253,7 +254,7 @@ class Sessions(Resource):
     async def pop_message(
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, context_window_max: int | None = None
     ) -> MemoryMessage | None:
-        """Remove and return the newest message; None if there is none. Memories made of it stay."""
+        """Remove and return the newest message; None for an empty session. Memories of the message stay."""
         before = await self.change_messages(session_id, lambda messages: messages[:-1], namespace, user_id, context_window_max)
         return before[-1] if before else None
 
@@ -265,10 +266,10 @@ class Sessions(Resource):
         user_id: str | None = None,
         context_window_max: int | None = None,
     ) -> Messages:
-        """Replace a session's messages by the result of `change`; return the former messages.
+        """Replace a session's messages with the result of `change`. Return the former messages.
 
-        `change` gets a copy (empty without a session), and is called again after a concurrent write. Nothing is written
-        if it changes nothing. Memories made of removed messages stay.
+        `change` gets a copy (empty without a session), and runs again after a concurrent write. Nothing is written if
+        it changes nothing. Memories of removed messages stay.
         """
         before: Messages = []
 
@@ -286,7 +287,7 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Write a session back with the fields that `change` returns for the stored (or an empty) session.
 
-        It is read without model or window: a view that leaves out messages must not be written back.
+        Reads the session without model or window, because a read with them may leave out messages.
         """
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
@@ -315,7 +316,7 @@ class Sessions(Resource):
     def _put_call(
         self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
     ) -> Call:
-        """Build a PUT under a condition such as `If-Match`. The session's own times are sent only if set."""
+        """Build a PUT with a condition such as `If-Match`. Sends the session's own times only if they are set."""
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}

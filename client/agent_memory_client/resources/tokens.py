@@ -15,31 +15,32 @@ _PATH = "/v1/auth/tokens"
 class Tokens(Resource):
     """Create and manage API keys. Raises MemoryAuthError (403) without the administrator role.
 
-    Calls that create or end a key are sent once: a repeat would make a second key, whose secret is stored nowhere, or
-    fail because the key is gone.
+    Calls that create or revoke a key are sent only once. A repeated create would make a second key whose secret is
+    lost. A repeated delete would fail, because the key no longer exists.
     """
 
     async def list(self) -> TokenList:
-        """Return the keys of the caller's tenant without secrets, oldest first; operators see all tenants'."""
+        """Return the keys of the caller's tenant without secrets, oldest first. Operators get the keys of all
+        tenants."""
         return await self._read(TokenList, Call("GET", _PATH))
 
     async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
-        """Create a key; only this answer has its secret. Sent once: revoke the key after a lost answer."""
+        """Create a key. Only this answer contains its secret. Sent once: revoke the key if the answer is lost."""
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
     async def get(self, token_id: str) -> TokenInfo:
-        """Return a key by its id, its hash or the start of it. Raises MemoryNotFoundError, MemoryConflictError for
-        several."""
+        """Return a key by its id, its hash or the beginning of its hash. Raises MemoryNotFoundError, or
+        MemoryConflictError if several keys match."""
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:
-        """Revoke a key; no process accepts it afterwards. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Revoke a key. Afterwards no process accepts it. Raises MemoryNotFoundError, MemoryConflictError."""
         return await self._read(AckResponse, Call("DELETE", _token_path(token_id), idempotent=False))
 
     async def rotate(self, token_id: str, grace_seconds: float = 3600.0) -> CreatedToken:
-        """Give a key a new secret; the old one stays valid for `grace_seconds` (up to 7 days).
+        """Give a key a new secret. The old one stays valid for `grace_seconds` (up to 7 days).
 
-        Sent once: rotate again after a lost answer. Raises MemoryNotFoundError, MemoryConflictError.
+        Sent once: rotate again if the answer is lost. Raises MemoryNotFoundError, MemoryConflictError.
         """
         request = checked(RotateTokenRequest, grace_seconds=grace_seconds)
         return await self._read(CreatedToken, Call("POST", f"{_token_path(token_id)}/rotate", json=as_body(request), idempotent=False))

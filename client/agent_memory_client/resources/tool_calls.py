@@ -1,4 +1,4 @@
-"""Tools for language models: a method each, and `resolve_tool_call` for any call of a model."""
+"""Tools for language models: one method for each, and `resolve_tool_call` for any call of a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolCalls(Resource):
-    """Tools with which a model searches, stores, changes and deletes memories."""
+    """Tools for a model to search, store, change and delete memories."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         super().__init__(transport, config)
@@ -49,7 +49,7 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """Return the schemas of all tools in a provider's shape: `tools=client.tools.schemas().to_list()`."""
+        """Return the schemas of all tools in a provider's form: `tools=client.tools.schemas().to_list()`."""
         of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
         return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
@@ -72,8 +72,8 @@ class ToolCalls(Resource):
     ) -> dict[str, Any]:
         """Search memories; return `memories`, `total_found`, `offset`, `next_offset`, `has_more`, `query`, `summary`.
 
-        A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (1 is the
-        most). With `min_relevance` (0 to 1) and no mode, the search is semantic. Raises MemoryClientError.
+        A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1).
+        With `min_relevance` (0 to 1) and without a mode, the search is semantic. Raises MemoryClientError.
         """
         by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
@@ -108,7 +108,7 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """As `get_working_memory`, with `created`: whether this call created the session."""
+        """As `get_working_memory`, with `created`: True if this call created the session."""
         try:
             created, session = await self._sessions.get_or_create(
                 session_id, user_id, namespace, long_term_memory_strategy=long_term_memory_strategy
@@ -128,7 +128,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Add a memory to a session, from where it becomes long-term; return `success`, `summary` and it, or
+        """Add a memory to a session, which later stores it as long-term. Return `success`, `summary` and the memory, or
         `error`."""
         values = {"text": text, "memory_type": memory_type, "topics": topics and list(topics), "entities": entities and list(entities)}
         try:
@@ -147,7 +147,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Change a session's `data`; return `success`, `updated_keys`, `merge_strategy`, `data_preview`, or `error`."""
+        """Change a session's `data`. Return `success`, `updated_keys`, `merge_strategy`, `data_preview`, or `error`."""
         try:
             await self._sessions.update_data(session_id, data, namespace, merge_strategy, user_id)
         except MemoryClientError as error:
@@ -163,10 +163,10 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a model's tool call, in the shape of OpenAI, Anthropic or LangChain. Never raises.
+        """Run a model's tool call, in the form of OpenAI, Anthropic or LangChain. Never raises.
 
-        `namespace` and `user_id` bind the model: it cannot reach others. Without a `user_id` it may name one.
-        `agent_id` selects the blocks that its tools change. Answer the model with `formatted_response`.
+        `namespace` and `user_id` bind the model to them. Without a `user_id`, the model may name one. `agent_id`
+        selects the blocks that the tools change. Send `formatted_response` to the model.
         """
         try:
             call = parse_call(tool_call)
@@ -183,7 +183,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several calls in order; return their results. Never raises."""
+        """Run several calls in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in tool_calls]
 
     async def resolve_function_call(
@@ -204,7 +204,7 @@ class ToolCalls(Resource):
             return result_of(function_name, await run(function_name, values, scope))
         except MemoryClientError as error:
             return failure(function_name, str(error))
-        except Exception as error:  # a model waits for the answer to its call: a fault here must not end the conversation
+        except Exception as error:  # A model waits for the answer to its call, so a fault here must not end the conversation.
             log.exception("the tool %s failed", function_name)
             return failure(function_name, f"unexpected {type(error).__name__}: {error}")
 
@@ -217,7 +217,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several calls (`{"name", "arguments"}`) in order; return their results. Never raises."""
+        """Run several calls (`{"name", "arguments"}`) in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in function_calls]
 
     async def _run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
@@ -284,7 +284,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Skip memories of others, as the server skips unknown ids. Raises if none is left."""
+        """Skip memories of others, as the server skips unknown ids. Raises if no memory is left."""
         memory_ids = list(tool_input.memory_ids)
         for memory_id in tool_input.memory_ids if scope.binds else ():
             try:

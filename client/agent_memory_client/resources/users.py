@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class OwnerData(Resource):
-    """Requests for everything that an owner has; `path` is that of the owner."""
+    """Requests for all data of an owner. `path` is the owner's URL path."""
 
     async def _export(self, path: str, namespace: str | None) -> AsyncIterator[bytes]:
         end = ExportEnd()
@@ -40,28 +40,29 @@ class Users(OwnerData):
     """
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield a user's data as JSON lines, of `namespace` or (None, whatever the client's default) of all.
+        """Yield a user's data as JSON lines, in `namespace` or (None, even with a default of the client) in all.
 
-        It contains everything acknowledged before. Raises MemoryProtocolError at the end of an incomplete export.
+        The export contains everything acknowledged before. Raises MemoryProtocolError at the end of an incomplete
+        export.
         """
         return self._export(_path(user_id), namespace)
 
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an export as this user's, into `namespace` if given; a repeat changes nothing.
+        """Import the lines of an export as data of this user, into `namespace` if given. A repeat changes nothing.
 
-        An import as another user or into another namespace makes copies with new ids. Stored data stays as it is. The
-        report has the refused lines by number; `complete` tells whether the export's last line came and counted all
-        others. `memories.purge` finds the import by its `import_source`.
+        An import as another user or into another namespace makes copies with new ids. Stored data does not change. The
+        report lists refused lines by number. `complete` is True if the import included the last line, and its count is
+        right. Use `import_source` with `memories.purge` to delete the import.
         """
         return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete a user's sessions and memories, in `namespace` or (None, whatever the client's default) in all.
+        """Delete a user's sessions and memories, in `namespace` or (None, even with a default of the client) in all.
 
-        `wait` (seconds, or True for up to 10) waits for it; the answer is `pending` if it takes longer, and
-        `operation_id` names the work.
+        `wait` (seconds, or True for up to 10) waits for the deletion. The answer is `pending` if it takes longer.
+        `operation_id` is the id of the work.
         """
         return await self._delete(_path(user_id), namespace, wait)
 

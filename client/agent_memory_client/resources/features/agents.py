@@ -14,9 +14,9 @@ class Agents(OwnerData):
     """Export, import and erase agents. The client's default namespace does not apply."""
 
     def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield an agent's data as JSON lines, of `namespace` or (None, whatever the client's default) of all.
+        """Yield an agent's data as JSON lines, in `namespace` or (None, even with a default of the client) in all.
 
-        That is its sessions with their messages, and the memories, blocks and procedures under its name. Raises
+        The data are its sessions with their messages, and the memories, blocks and procedures of the agent. Raises
         MemoryProtocolError at the end of an incomplete export.
         """
         return self._export(_path(agent_id), namespace)
@@ -24,14 +24,15 @@ class Agents(OwnerData):
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an agent's export as this agent's, as `users.import_lines` does; users keep their ids."""
+        """Import the lines of an agent's export as data of this agent, like `users.import_lines`. Users keep their
+        ids."""
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete an agent's data in `namespace` or (None, whatever the client's default) in all namespaces.
+        """Delete an agent's data in `namespace` or (None, even with a default of the client) in all namespaces.
 
-        That is its sessions with their messages, and the memories, blocks and procedures under its name. `wait` as in
-        `users.delete`.
+        The data are its sessions with their messages, and the memories, blocks and procedures of the agent. `wait`
+        works as in `users.delete`.
         """
         return await self._delete(_path(agent_id), namespace, wait)
 

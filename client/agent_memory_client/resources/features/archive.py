@@ -1,4 +1,4 @@
-"""Tools of an agent that manages its own memory: an archive, and search of conversations."""
+"""Tools of an agent that manages its own memory: an archive, and a search of conversations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TO = text_rule("The last day, such as 2026-03-31; it counts, too.")
 
 
 class ArchiveTools(ModelTools):
-    """The archive is long-term memory; conversations are the messages that sessions stored there."""
+    """Tools for the archive (long-term memory) and for conversations (the messages that sessions stored there)."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -78,7 +78,7 @@ class ArchiveTools(ModelTools):
         self._memories = Memories(transport, config)
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the memories of a page with `has_more`, or the `id` of the stored memory."""
+        """Return a page of memories with `has_more`, or the `id` of the stored memory."""
         if name == ARCHIVAL_MEMORY_INSERT:
             return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:
@@ -94,7 +94,7 @@ class ArchiveTools(ModelTools):
         return await self._search("", dated.page, scope, {**message_filters, "created_at": in_days(dated.start_date, dated.end_date)})
 
     async def _insert(self, tool_input: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
-        """Store it as the user's, or as the agent's own if no user is named."""
+        """Store a memory of the user; without a user, of the agent."""
         record = checked(
             ClientMemoryRecord,
             text=tool_input.content,

@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts in every prompt of their owner, and an agent's tools to edit them."""
+"""Memory blocks: labeled texts in every prompt of their owner, and an agent's tools to edit them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    A block belongs to exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). If the block is
-    not at version `if_match`, MemoryPreconditionFailedError is raised.
+    A block belongs to exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). Raises
+    MemoryPreconditionFailedError if the block is not at version `if_match`.
     """
 
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
-        """Return the blocks of exactly this owner; with `shown`, all that a prompt of these names shows."""
+        """Return the blocks of exactly this owner. With `shown`, return all blocks in a prompt with these names."""
         params = query(**self._owner(owner), shown=True if shown else None)
         return await self._read(BlockListResponse, Call("GET", _PATH, params))
 
@@ -49,7 +49,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
+        """Create a block, or change the given fields. Raises MemoryServerError if the text is larger than its limit."""
         body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
         body = {name: given for name, given in body.items() if given is not None}
         params = query(**self._owner(owner))
@@ -66,10 +66,11 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` the whole.
+        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` (write the whole text
+        again).
 
-        Raises MemoryNotFoundError, and MemoryServerError if the block is full or read-only, or does not contain the old
-        text once.
+        Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
+        old text exactly once.
         """
         body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
         body = {name: given for name, given in body.items() if given is not None}
@@ -79,7 +80,7 @@ class Blocks(Resource):
         )
 
     async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
-        """Delete a block with its history; a missing block is no error."""
+        """Delete a block with its history. A missing block is no error."""
         params = query(**self._owner(owner))
         return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
 
@@ -89,9 +90,9 @@ class Blocks(Resource):
         return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
-        """Undo the change that made `version`, or the newest.
+        """Undo the change that made `version`, or the newest change.
 
-        Raises MemoryNotFoundError, and MemoryServerError if a later change prevents it.
+        Raises MemoryNotFoundError, and MemoryServerError if a later change prevents the undo.
         """
         params, headers = query(**self._owner(owner)), {**idempotency_headers(), **_matching(if_match)}
         body = {} if version is None else {"version": version}
@@ -114,14 +115,14 @@ class Blocks(Resource):
 
 
 class AppendArguments(BaseModel):
-    """core_memory_append."""
+    """The arguments of core_memory_append."""
 
     label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     content: Annotated[str, Field(min_length=1)]
 
 
 class ReplaceArguments(BaseModel):
-    """core_memory_replace."""
+    """The arguments of core_memory_replace."""
 
     label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     old_content: Annotated[str, Field(min_length=1)]
@@ -172,7 +173,7 @@ class BlockTools(ModelTools):
         return {"summary": f"{label}: {change_text}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
-        """Return the block that prompts of this conversation show. Raises MemoryNotFoundError."""
+        """Return the block in the prompts of this conversation. Raises MemoryNotFoundError."""
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
         blocks = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
         for block in blocks:

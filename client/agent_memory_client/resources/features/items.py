@@ -46,10 +46,10 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> AckResponse:
-        """Store a value, replacing one under the same path and key.
+        """Store a value. It replaces a value under the same path and key.
 
-        `index` names the fields that are searched (None: all, False: none). The item expires after `ttl_minutes`
-        without being read or put.
+        `index` names the fields to search (None: all, False: no fields). The item expires after `ttl_minutes` without a
+        read or put.
         """
         fields = index if index is None or index is False else list(index)
         body = checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
@@ -65,7 +65,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> Item | None:
-        """Return an item, or None. Reading it renews its time to live, unless `refresh_ttl` is False."""
+        """Return an item, or None. Reading it restarts its time to live, unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -73,7 +73,7 @@ class Items(Resource):
             return None
 
     async def delete(self, path: Sequence[str], key: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete an item; a missing one is no error."""
+        """Delete an item. A missing item is no error."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key}
         return await self._read(AckResponse, Call("DELETE", _PATH, params))
 
@@ -89,7 +89,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> FoundItems:
-        """Return the items below a path that match a filter: best first for a query, else by path and key."""
+        """Return the items below a path that match a filter: with a query, best first; else sorted by path and key."""
         body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemSearchResults, call)).items
@@ -105,7 +105,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> PathList:
-        """Return the namespace paths with items, sorted; `*` in a prefix or suffix matches any label."""
+        """Return the namespace paths with items, sorted. `*` in a prefix or suffix matches any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
         conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
         body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
@@ -113,7 +113,8 @@ class Items(Resource):
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
-        """Run operations in one round trip: reads see the state before, writes are applied together after them."""
+        """Run operations in one round trip. Reads see the state before the batch; writes are applied together
+        afterwards."""
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemBatchResults, call)).results

@@ -37,7 +37,7 @@ class Procedures(Resource):
     """Store procedures, search them by situation, and mark sessions to learn from."""
 
     async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Store a procedure; the server gives it an id."""
+        """Store a procedure. The server makes its id."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
@@ -56,7 +56,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ProcedureListResponse:
-        """Return a page of procedures, newest first, of exactly the named user, agent and namespace."""
+        """Return a page of procedures, newest first, of exactly the given user, agent and namespace."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ProcedureListResponse, Call("GET", _PATH, query(**names, state=state, limit=limit, offset=offset)))
 
@@ -70,7 +70,7 @@ class Procedures(Resource):
         limit: int = 5,
         result: ProcedureResult | None = "success",
     ) -> ProcedureSearchResponse:
-        """Return the procedures that fit a situation, best first."""
+        """Return the procedures that match a situation, best first."""
         request = checked(
             ProcedureSearchRequest,
             situation=situation,
@@ -83,7 +83,7 @@ class Procedures(Resource):
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Change the fields that the request sets; None clears `steps`, `text`, `tools` and `pitfalls`.
+        """Change the fields in the request. None clears `steps`, `text`, `tools` and `pitfalls`.
 
         Raises MemoryNotFoundError.
         """
@@ -92,17 +92,17 @@ class Procedures(Resource):
         return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
-        """Delete a procedure; a missing one is no error."""
+        """Delete a procedure. A missing procedure is no error."""
         return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
-        """Record whether a procedure helped; a repeated request counts once. Raises MemoryNotFoundError."""
+        """Record whether a procedure helped. A repeated request counts once. Raises MemoryNotFoundError."""
         body = as_body(checked(ProcedureFeedbackRequest, helped=helped, score=score, comment=comment))
         path = f"{_procedure_path(procedure_id)}/feedback"
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
 
     async def history(self, procedure_id: str) -> ProcedureHistory:
-        """Return the last changes of a procedure and the last feedback. Raises MemoryNotFoundError."""
+        """Return the latest changes and the latest feedback of a procedure. Raises MemoryNotFoundError."""
         return await self._read(ProcedureHistory, Call("GET", f"{_procedure_path(procedure_id)}/history"))
 
     async def undo(self, procedure_id: str) -> Procedure:
@@ -120,13 +120,13 @@ class Procedures(Resource):
         comment: str | None = None,
         agent_id: str | None = None,
     ) -> SessionResult:
-        """Mark how a session ended, so that a worker learns from it. Raises MemoryNotFoundError."""
+        """Store the result of a session, so that a worker learns from it. Raises MemoryNotFoundError."""
         body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
         params = query(**self._scope(namespace, user_id))
         return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
-        """Return how a session ended and what was learned from it. Raises MemoryNotFoundError."""
+        """Return the result of a session, and what a worker learned. Raises MemoryNotFoundError."""
         return await self._read(
             SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
         )
@@ -147,7 +147,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """Return statistics of tools: arguments that worked, counts, durations and costs."""
+        """Return statistics of tools: successful arguments, counts, durations and costs."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, query(tool=tool, **names, limit=limit, offset=offset)))
 
@@ -179,7 +179,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return matching procedures, or the stored one; both of the scope's user, agent and namespace."""
+        """Return matching procedures, or the stored one, for the scope's user, agent and namespace."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

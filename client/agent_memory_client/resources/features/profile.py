@@ -1,4 +1,4 @@
-"""Profiles of users, and the tool by which a model reads one."""
+"""Profiles of users, and a tool for models to read one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read profiles of exactly one user in exactly one namespace (None: in none)."""
+    """Read profiles of exactly one user in exactly one namespace (None: outside all namespaces)."""
 
     async def get(
         self,
@@ -30,14 +30,14 @@ class Profiles(Resource):
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile: `static`, `dynamic`, `slots`, and with `q` the memories that fit it."""
+        """Return a user's profile: `static`, `dynamic`, `slots`, and with `q` the matching memories."""
         moment = None if as_of is None else as_of.isoformat()
         return await self._read(
             Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment, timezone=timezone))
         )
 
     async def moves(self, user_id: str, namespace: str | None = None, limit: int = 100) -> ProfileMoves:
-        """Return when memories entered, moved within and left the profile, newest first."""
+        """Return the moves of memories into, within and out of the profile, newest first."""
         return await self._read(ProfileMoves, Call("GET", f"{_PATH}/moves", query(**self._scope(namespace, user_id), limit=limit)))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
@@ -45,7 +45,7 @@ class Profiles(Resource):
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
     async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
-        """Return the topics and slots that profiles of a namespace show."""
+        """Return the topics and slots for profiles of a namespace."""
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
@@ -53,12 +53,12 @@ class Profiles(Resource):
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the schema of a namespace, or (None) of the tenant; a missing one is no error."""
+        """Delete the schema of a namespace, or (None) of the tenant. A missing schema is no error."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 
 class ProfileTools(ModelTools):
-    """The tool by which a model reads the user's profile."""
+    """A tool for models to read the user's profile."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(

@@ -1,4 +1,4 @@
-"""Timelines of users, and the tool by which a model reads one."""
+"""Timelines of users, and a tool for models to read one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read timelines of exactly one user in exactly one namespace (None: in none)."""
+    """Read timelines of exactly one user in exactly one namespace (None: outside all namespaces)."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """Return a user's events by day; `which` limits them to days, a topic or an entity, and groups them."""
+        """Return a user's events by day. `which` selects days, a topic or an entity, and groups the events."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 
@@ -30,7 +30,7 @@ class Timelines(Resource):
 
 
 class TimelineTools(ModelTools):
-    """The tool by which a model reads the user's timeline."""
+    """A tool for models to read the user's timeline."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
