@@ -1,4 +1,4 @@
-"""A made-up feature announces itself once (`tests/support/mottos.py`) and reaches HTTP, MCP, prompts and the client."""
+"""Test that one registration (`tests/support/mottos.py`) adds a feature to HTTP, MCP, prompts and the client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITH_MOTTOS = (*FEATURES, MOTTOS, LATE_MOTTOS)
 
 @pytest.fixture(scope="module")
 async def url(redis_url: str) -> AsyncGenerator[str]:
-    """A server that has one feature more. Ann has a motto and a session with a summary."""
+    """Start a server with the extra feature; Ann has a motto and a session with a summary."""
     patch = pytest.MonkeyPatch()
     patch.setattr(opening, "FEATURES", WITH_MOTTOS)
     patch.setattr(application, "ROUTERS", assemble_routers(WITH_MOTTOS))
@@ -60,26 +60,26 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [message["content"]["text"] for message in answer["messages"]]
 
 
-async def test_it_answers_over_http(url: str) -> None:
+async def test_registered_feature_answers_over_http(url: str) -> None:
     async with httpx.AsyncClient(base_url=url) as http:
         assert (await http.get("/v1/motto", params={"user_id": "ann"})).json() == {"text": "slow and steady"}
 
 
-async def test_it_answers_over_mcp(url: str) -> None:
+async def test_registered_feature_answers_over_mcp(url: str) -> None:
     async with over_http(f"{url}/mcp") as session:
         listed = {tool.name: tool for tool in (await session.client.list_tools()).tools}
         assert listed["read_motto"].description == "Tells what a user goes by."
         assert await session.call("read_motto", user_id="ann") == {"text": "slow and steady"}
 
 
-async def test_what_always_holds_stands_first_and_what_is_recalled_behind_the_messages(url: str) -> None:
+async def test_prompt_shows_fixed_section_first_and_recalled_section_after_messages(url: str) -> None:
     first, summary, said, recalled, query = texts(await prompt(url, "ann"))
     assert (first, recalled) == ("always: slow and steady", "recalled: slow and steady")
     assert "They met." in summary
     assert (said, query) == ("I am late", "What?")
 
 
-async def test_a_prompt_over_mcp_shows_it_with_a_session_and_without(url: str) -> None:
+async def test_mcp_prompt_shows_feature_sections_with_and_without_session(url: str) -> None:
     expected = ["always: slow and steady", "recalled: slow and steady"]
     async with over_http(f"{url}/mcp") as session:
         for asked in ({}, {"session_id": "s1"}):
@@ -87,18 +87,18 @@ async def test_a_prompt_over_mcp_shows_it_with_a_session_and_without(url: str) -
             assert [text for text in texts(answer) if text.endswith("slow and steady")] == expected
 
 
-async def test_who_has_none_gets_the_prompt_of_ever(url: str) -> None:
+async def test_prompt_is_unchanged_for_a_user_without_feature_data(url: str) -> None:
     assert texts(await prompt(url, "ben")) == ["What?"]
 
 
-async def test_in_a_format_it_begins_the_system_text(url: str) -> None:
+async def test_provider_format_puts_feature_section_first_in_system_text(url: str) -> None:
     system, *_ = (await prompt(url, "ann", format="openai"))["messages"]
     parts = [system["content"].index(text) for text in ("always: slow", "They met.", "recalled: slow")]
     assert parts[0] == 0
     assert parts == sorted(parts)
 
 
-async def test_sections_are_cut_to_their_shares(url: str) -> None:
+async def test_feature_sections_are_cut_to_their_token_shares(url: str) -> None:
     async with httpx.AsyncClient(base_url=url) as http:
         await http.put("/v1/motto", params={"user_id": "cleo"}, json={"text": " ".join(["on"] * 90)})
     first, recalled, _ = texts(await prompt(url, "cleo", max_tokens=100))
@@ -106,7 +106,7 @@ async def test_sections_are_cut_to_their_shares(url: str) -> None:
     assert recalled.count("on") <= 80, "and what the summary and memories leave"
 
 
-async def test_its_tool_is_among_those_of_the_client(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_feature_tool_is_a_client_tool(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_tools, "MODEL_TOOLS", (MottoTools,))
     async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as client:
         assert client.tools.schemas("anthropic").names()[-1] == "tell_motto"
@@ -124,8 +124,8 @@ EDITED = {
 
 
 @pytest.mark.parametrize("feature", ["archive", "blocks", "pinned", "profile", "timeline", "procedures"])
-def test_two_files_at_most_know_an_extension(feature: str) -> None:
-    """Beside the extension's own modules, those of extensions that build on it, and the wires of other products."""
+def test_at_most_two_files_import_an_extension(feature: str) -> None:
+    """Not counted: the extension's own modules, extensions built on it, and the compatible APIs."""
     rooms = "|".join(["compat", *(one.name for one in FEATURES)])
     level = "(features|extensions|interfaces)"
     own = re.compile(rf"^(agent_memory/{level}|worker/agent_memory_worker)/({rooms})[/.]|/features/({rooms})\.py$")
@@ -136,14 +136,14 @@ def test_two_files_at_most_know_an_extension(feature: str) -> None:
     assert know <= EDITED
 
 
-def test_other_tests_know_a_feature_with_a_registration_by_that_alone() -> None:
-    """So that its folder, that of its tests and its line in the list can go, and all other tests pass."""
+def test_other_tests_never_import_a_registered_feature() -> None:
+    """All other tests must pass after a feature's folder, tests and registration are deleted."""
     for folder in (Path(file).parent for file in parts("registration.py")):
         names = re.compile(rf"\b(agent_memory|agent_memory_worker|tests\.features)\.{folder.name}\b")
         others = [file for file in (ROOT / "tests").rglob("*.py") if folder not in file.parents]
         assert [str(file) for file in others if names.search(file.read_text("utf-8"))] == []
 
 
-async def test_two_tools_of_one_name_are_a_mistake() -> None:
+async def test_duplicate_tool_name_raises_value_error() -> None:
     with pytest.raises(ValueError, match="two tools 'read_motto'"):
         assemble_tools([MOTTOS, MOTTOS])

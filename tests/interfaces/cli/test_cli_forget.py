@@ -1,4 +1,4 @@
-"""`agent-memory forget`: it shows, forgets, and brings back; its exit codes say what happened."""
+"""Test `agent-memory forget`: preview, deletion, undo, and exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Server:
     memory: MemoryAPIClient
 
     async def run(self, line: str) -> Result:
-        """Runs a command line against the server, in a thread: commands have loops of their own."""
+        """Run a command line against the server, in a thread, because commands start their own event loops."""
         return await asyncio.to_thread(CliRunner().invoke, app, [*shlex.split(line), "--url", self.url])
 
     async def remember(self, user: str, *texts: str) -> None:
@@ -44,7 +44,7 @@ async def server(redis_url: str) -> AsyncGenerator[Server]:
         yield Server(url, memory)
 
 
-async def test_it_shows_forgets_and_brings_back(server: Server) -> None:
+async def test_forget_previews_deletes_and_undoes(server: Server) -> None:
     await server.remember("ada", "Ada is allergic to peanuts", "Ada works at Acme")
     shown = await server.run("forget 'that I am allergic to peanuts' --user ada --dry-run")
     assert shown.exit_code == DONE, shown.output
@@ -65,7 +65,7 @@ async def test_it_shows_forgets_and_brings_back(server: Server) -> None:
     assert await server.texts("ada") == ["Ada is allergic to peanuts", "Ada works at Acme"]
 
 
-async def test_nothing_goes_where_nobody_can_be_asked(server: Server) -> None:
+async def test_forget_without_a_terminal_requires_yes(server: Server) -> None:
     await server.remember("bob", "Bob plays the oboe")
     kept = await server.run("forget 'that I play the oboe' --user bob")
     assert kept.exit_code == USAGE
@@ -76,7 +76,7 @@ async def test_nothing_goes_where_nobody_can_be_asked(server: Server) -> None:
     assert await server.texts("bob") == []
 
 
-async def test_what_several_things_could_mean_is_asked_back(server: Server) -> None:
+async def test_forget_asks_for_an_id_when_text_is_ambiguous(server: Server) -> None:
     await server.remember("cleo", "Anna is a sister of hers", "Anna Berg sells bread at the corner")
     asked = await server.run("forget Anna --user cleo --yes")
     assert asked.exit_code == AMBIGUOUS
@@ -89,7 +89,7 @@ async def test_what_several_things_could_mean_is_asked_back(server: Server) -> N
     assert await server.texts("cleo") == ["Anna Berg sells bread at the corner"]
 
 
-async def test_what_is_not_remembered_is_said(server: Server) -> None:
+async def test_forget_reports_when_no_memory_matches(server: Server) -> None:
     await server.remember("dora", "Dora keeps bees")
     nothing = await server.run("forget 'my piano' --user dora --yes")
     assert nothing.exit_code == NOTHING
@@ -98,11 +98,11 @@ async def test_what_is_not_remembered_is_said(server: Server) -> None:
 
 
 @pytest.mark.parametrize("line", ["forget", "forget 'my piano' --id m1 --user dora"])
-async def test_either_words_or_ids_say_what_is_meant(server: Server, line: str) -> None:
+async def test_forget_requires_either_text_or_id(server: Server, line: str) -> None:
     refused = await server.run(line)
     assert refused.exit_code == USAGE
     assert "either TEXT or --id" in refused.output
 
 
-async def test_an_unknown_receipt_is_an_error(server: Server) -> None:
+async def test_undo_with_unknown_receipt_fails(server: Server) -> None:
     assert (await server.run("forget --undo 01AAAAAAAAAAAAAAAAAAAAAAAA")).exit_code != DONE

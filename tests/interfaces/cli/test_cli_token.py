@@ -1,4 +1,4 @@
-"""`agent-memory token`, as the archived server has it, and what it left undone."""
+"""Test `agent-memory token` against the archived server's command, and its additions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUNNER = CliRunner()
 
 @pytest.fixture
 def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs `agent-memory token …` against the tests' Redis; its output."""
+    """Run `agent-memory token …` against the tests' Redis and return its output."""
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("KEY_PREFIX", "cli-token")
 
@@ -32,7 +32,7 @@ def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-async def test_keys_are_made_listed_shown_rotated_and_revoked(token: Any, redis_url: str) -> None:
+async def test_token_commands_create_list_show_rotate_and_revoke_keys(token: Any, redis_url: str) -> None:
     made = json.loads(await token("add", "-d", "for the tests", "-e", "30", "--user", "ana", "--format", "json"))
     assert {"token", "description", "created_at", "expires_at", "hash"} <= made.keys()
     assert (made["role"], made["users"], made["tenant"]) == ("write", ["ana"], "default")

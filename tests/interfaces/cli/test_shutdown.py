@@ -1,4 +1,4 @@
-"""How a process ends: in order, bounded, and never half-dead. A real process, with stand-ins for what it runs."""
+"""Test the shutdown of a real process with stand-ins for its parts: ordered, bounded, never half-dead."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Process:
         return [line for line in self.lines if line in wanted] == list(wanted)
 
 
-def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes(tmp_path: Path) -> None:
+def test_shutdown_answers_requests_then_stops_worker_then_closes_runtime(tmp_path: Path) -> None:
     serve = Process("works", tmp_path)
     answers: list[tuple[int, bytes]] = []
     port = serve.port
@@ -144,7 +144,7 @@ def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes
     assert serve.order("runtime opens", "garbage is kept", "request begins", "garbage is collected", "runtime closes"), serve.lines
 
 
-def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
+def test_ctrl_c_shuts_down_in_order(tmp_path: Path) -> None:
     serve = Process("works", tmp_path)
     assert serve.get("/")[0] == 200
     serve.process.send_signal(signal.SIGINT)
@@ -163,7 +163,7 @@ def test_a_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
     assert "runtime closes" not in serve.lines
 
 
-def test_a_worker_that_does_not_end_is_cut_off_after_the_grace_time(tmp_path: Path) -> None:
+def test_hanging_worker_is_cancelled_after_the_grace_time(tmp_path: Path) -> None:
     serve = Process("hangs", tmp_path, "--grace", "1")
     serve.wait_for_line("Try:")
     serve.process.send_signal(signal.SIGTERM)
@@ -171,7 +171,7 @@ def test_a_worker_that_does_not_end_is_cut_off_after_the_grace_time(tmp_path: Pa
     assert serve.order("worker told to stop", "worker cut off", "runtime closes")
 
 
-def test_a_worker_that_fails_ends_the_process(tmp_path: Path) -> None:
+def test_worker_failure_ends_the_process_with_code_1(tmp_path: Path) -> None:
     serve = Process("fails", tmp_path)
     assert serve.end() == 1
     assert "RuntimeError: a defect" in serve.errors
@@ -179,7 +179,7 @@ def test_a_worker_that_fails_ends_the_process(tmp_path: Path) -> None:
     assert "runtime closes" in serve.lines
 
 
-def test_a_signal_cuts_a_slow_start_short(tmp_path: Path) -> None:
+def test_sigterm_interrupts_a_slow_start(tmp_path: Path) -> None:
     serve = Process("starts slowly", tmp_path)
     serve.wait_for_line("runtime opens")
     serve.process.send_signal(signal.SIGTERM)
@@ -189,7 +189,7 @@ def test_a_signal_cuts_a_slow_start_short(tmp_path: Path) -> None:
 
 
 class Caller:
-    """A connection that stays open between requests."""
+    """A client connection that stays open between requests."""
 
     def __init__(self, port: int) -> None:
         self.connection = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -198,7 +198,7 @@ class Caller:
         self.connection.sendall(text)
 
     def answer(self) -> tuple[int, bool]:
-        """The status of an answer and whether the connection ends with it."""
+        """Return the status of an answer and whether the connection ends with it."""
         got = http.client.HTTPResponse(self.connection)
         got.begin()
         got.read()
@@ -209,7 +209,7 @@ class Caller:
         return self.answer()
 
     def ended(self) -> bool:
-        """Waits for the end of the connection: False when it was reset."""
+        """Wait for the end of the connection; return False if it was reset."""
         try:
             return self.connection.recv(1) == b""
         except ConnectionResetError:
@@ -226,7 +226,7 @@ def refuses(port: int) -> bool:
     return False
 
 
-def test_after_sigterm_open_and_new_connections_are_answered_once_more_and_then_closed(tmp_path: Path) -> None:
+def test_after_sigterm_each_connection_gets_one_more_answer_then_closes(tmp_path: Path) -> None:
     serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="5")
     known, silent = Caller(serve.port), Caller(serve.port)
     assert known.get() == (200, False)
@@ -245,7 +245,7 @@ def test_after_sigterm_open_and_new_connections_are_answered_once_more_and_then_
     assert refuses(serve.port)
 
 
-def test_a_request_that_is_on_its_way_when_the_time_is_over_is_answered(tmp_path: Path) -> None:
+def test_half_sent_request_is_answered_after_the_drain_time(tmp_path: Path) -> None:
     serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="0")
     known, late = Caller(serve.port), Caller(serve.port)
     assert known.get() == (200, False)
@@ -261,7 +261,7 @@ def test_a_request_that_is_on_its_way_when_the_time_is_over_is_answered(tmp_path
     assert serve.end() == 0
 
 
-def test_request_that_crosses_the_end_of_its_connection_is_answered_and_not_reset(tmp_path: Path) -> None:
+def test_request_sent_while_the_server_closes_gets_503_instead_of_reset(tmp_path: Path) -> None:
     serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="0")
     known, fresh = Caller(serve.port), Caller(serve.port)
     assert known.get() == (200, False)
@@ -274,7 +274,7 @@ def test_request_that_crosses_the_end_of_its_connection_is_answered_and_not_rese
     assert serve.end() == 0
 
 
-def test_who_presses_ctrl_c_does_not_wait_for_callers_who_may_come(tmp_path: Path) -> None:
+def test_ctrl_c_skips_the_drain_wait(tmp_path: Path) -> None:
     serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="600")
     assert serve.get("/")[0] == 200
     serve.process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""A real server, and both clients of it behind one face, so that every live test is run with each."""
+"""Provide a real server and one interface to both clients, so every live test runs with each client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MakeClient = Callable[[str], MemoryAPIClient]
 
 
 class Blocking:
-    """The synchronous client in a thread, called as the asynchronous one is."""
+    """Run the synchronous client in a thread behind the asynchronous interface."""
 
     def __init__(self, client: SyncMemoryAPIClient) -> None:
         self._client = client
@@ -40,13 +40,13 @@ class Blocking:
 
 
 def opened(kind: str, config: MemoryClientConfig) -> MemoryAPIClient:
-    """A client of one kind; both are used in the same way."""
+    """Open a client of one kind; both kinds are used in the same way."""
     return cast("MemoryAPIClient", Blocking(SyncMemoryAPIClient(config))) if kind == "sync" else MemoryAPIClient(config)
 
 
 @pytest.fixture(scope="session")
 async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """The base URL of a server with a Redis, a worker and the local models."""
+    """Return the base URL of a server with Redis, a worker and the local models."""
     settings = load_settings(KEY_PREFIX="client-live", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
@@ -54,7 +54,7 @@ async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture(params=["async", "sync"])
 async def memory(server: str, request: pytest.FixtureRequest) -> AsyncGenerator[MemoryAPIClient, None]:
-    """A client in a namespace of its own."""
+    """Return a client with its own namespace."""
     client = opened(request.param, MemoryClientConfig(base_url=server, default_namespace=f"app-{ULID()}"))
     yield client
     await client.close()
@@ -62,7 +62,7 @@ async def memory(server: str, request: pytest.FixtureRequest) -> AsyncGenerator[
 
 @pytest.fixture(scope="session")
 async def idle(lasting_redis_url: str) -> AsyncGenerator[tuple[str, Runtime], None]:
-    """A server without a worker: its base URL and its runtime. What it leaves to be done stays pending."""
+    """Start a server without a worker, so work stays pending; yield its base URL and runtime."""
     settings = load_settings(KEY_PREFIX="client-idle", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url, runtime
@@ -70,7 +70,7 @@ async def idle(lasting_redis_url: str) -> AsyncGenerator[tuple[str, Runtime], No
 
 @pytest.fixture(params=["async", "sync"])
 async def waiting(idle: tuple[str, Runtime], request: pytest.FixtureRequest) -> AsyncGenerator[tuple[MemoryAPIClient, Runtime], None]:
-    """A client of the server without a worker, and that server's runtime."""
+    """Return a client of the server without a worker, and that server's runtime."""
     url, runtime = idle
     client = opened(request.param, MemoryClientConfig(base_url=url, default_namespace=f"app-{ULID()}"))
     yield client, runtime

@@ -1,4 +1,4 @@
-"""What the resources send: method, path, query and body of every call, with the client's defaults."""
+"""Test the method, path, query and body of every call of the resources, with the client's defaults."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sent(call: Coroutine[Any, Any, Any]) -> Call:
-    """The first request of a call, which is not sent."""
+    """Return the first request of a call without sending it."""
     with pytest.raises(Recorded) as recorded:
         call.send(None)
     return recorded.value.call
@@ -66,7 +66,7 @@ def body(call: Call) -> dict[str, Any]:
     return call.json
 
 
-def test_paths_and_methods() -> None:
+def test_calls_use_the_right_method_and_path() -> None:
     c = PLAIN
     view = CreateSummaryViewRequest(source="long_term")
     calls = {
@@ -141,14 +141,14 @@ MADE_SAFE: list[Callable[[], Coroutine[Any, Any, Any]]] = [
 
 
 @pytest.mark.parametrize("build", MADE_SAFE)
-def test_what_is_not_safe_to_repeat_by_itself_is_made_so_by_a_key_of_its_own(build: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+def test_unsafe_calls_get_a_unique_idempotency_key(build: Callable[[], Coroutine[Any, Any, Any]]) -> None:
     first, second = sent(build()), sent(build())
     assert first.idempotent
     assert len(first.headers["Idempotency-Key"]) == 26
     assert first.headers["Idempotency-Key"] != second.headers["Idempotency-Key"], "every call is a request of its own"
 
 
-def test_what_is_safe_by_itself_has_no_key() -> None:
+def test_append_and_search_send_no_idempotency_key() -> None:
     assert sent(PLAIN.sessions.append("s", HELLO)).headers == {}
     assert sent(PLAIN.memories.search("x")).headers == {}
     assert not sent(PLAIN.server.ready()).idempotent
@@ -159,7 +159,7 @@ def test_what_is_safe_by_itself_has_no_key() -> None:
     assert not sent(PLAIN.quarantine.approve("m")).idempotent
 
 
-def test_a_key_of_the_callers_own_is_sent() -> None:
+def test_given_idempotency_key_is_sent_and_validated() -> None:
     records = [ClientMemoryRecord(text="x")]
     assert sent(PLAIN.memories.create(records, idempotency_key="job-7")).headers == {"Idempotency-Key": "job-7"}
     for bad in ("", "ключ", "a\nb", "x" * 256):
@@ -167,7 +167,7 @@ def test_a_key_of_the_callers_own_is_sent() -> None:
             sent(PLAIN.memories.create(records, idempotency_key=bad))
 
 
-def test_a_wait_is_asked_for_and_counted() -> None:
+def test_wait_is_sent_and_added_to_the_client_timeout() -> None:
     flush = sent(PLAIN.sessions.flush("s", user_id="ada", wait=True))
     assert (flush.params, flush.wait) == ({"user_id": "ada", "wait": "true"}, 10.0)
     call = sent(WITH_DEFAULTS.sessions.delete("s", memories=True, wait=2.5))
@@ -179,30 +179,30 @@ def test_a_wait_is_asked_for_and_counted() -> None:
             sent(PLAIN.sessions.flush("s", wait=bad))
 
 
-def test_a_user_is_deleted_in_all_namespaces_unless_one_is_named() -> None:
+def test_delete_user_covers_all_namespaces_unless_one_is_given() -> None:
     assert sent(WITH_DEFAULTS.users.delete("ada")).params == {}
     assert sent(WITH_DEFAULTS.users.delete("ada", "app", 1)).params == {"namespace": "app", "wait": "1"}
 
 
 @pytest.mark.parametrize("session_id", ["a b", "ü", "a?b#c%d", "a:b", "日本", "a%2Fb"])
-def test_ids_are_one_encoded_segment_of_the_path(session_id: str) -> None:
+def test_ids_are_encoded_as_one_path_segment(session_id: str) -> None:
     assert sent(PLAIN.sessions.get(session_id)).path == f"/v1/working-memory/{quote(session_id, safe='')}"
 
 
 @pytest.mark.parametrize("session_id", ["", " ", "a/b", "..", "a\nb", "x" * 600])
-def test_bad_session_ids_are_refused_here(session_id: str) -> None:
+def test_client_rejects_invalid_session_ids(session_id: str) -> None:
     with pytest.raises(MemoryValidationError, match="session_id"):
         sent(PLAIN.sessions.get(session_id))
 
 
-def test_memory_ids_may_hold_anything_but_nothing() -> None:
+def test_memory_ids_may_contain_anything_but_not_be_empty() -> None:
     assert sent(PLAIN.memories.get("a/b")).path == "/v1/long-term-memory/a%2Fb"
     assert sent(PLAIN.memories.get("..")).path == "/v1/long-term-memory/%2E%2E"
     with pytest.raises(MemoryValidationError, match="memory_id"):
         sent(PLAIN.memories.get(""))
 
 
-def test_defaults_fill_what_is_not_given() -> None:
+def test_client_defaults_fill_missing_arguments() -> None:
     window = {"model_name": "m-1", "context_window_max": "4000"}
     assert sent(WITH_DEFAULTS.sessions.get("s", context_window_max=0)).params == {"namespace": "app", **window}
     assert sent(WITH_DEFAULTS.sessions.get("s", "ada", "own")).params == {"namespace": "own", "user_id": "ada", **window}
@@ -218,7 +218,7 @@ def test_defaults_fill_what_is_not_given() -> None:
     assert sent(PLAIN.sessions.get("s")).params == {}
 
 
-def test_put_sends_scope_in_the_body_and_the_user_in_both() -> None:
+def test_put_sends_scope_in_body_and_user_in_body_and_query() -> None:
     memory = WorkingMemory(session_id="s", user_id="old", messages=[MemoryMessage(role="user", content="x")], data={"a": None})
     call = sent(WITH_DEFAULTS.sessions.put("s", memory, "ada", "m", if_match='"3"'))
     assert (body(call)["namespace"], body(call)["user_id"], body(call)["session_id"]) == ("app", "ada", "s")
@@ -228,7 +228,7 @@ def test_put_sends_scope_in_the_body_and_the_user_in_both() -> None:
     assert memory.namespace is None, "the caller's object must not change"
 
 
-def test_put_sends_the_times_of_a_session_only_if_somebody_set_them() -> None:
+def test_put_sends_session_times_only_if_set() -> None:
     times = {"created_at", "updated_at", "last_accessed"}
     assert times.isdisjoint(body(sent(PLAIN.sessions.put("s", WorkingMemory(session_id="s")))))
     stored = WorkingMemoryResponse.model_validate({"session_id": "s", "created_at": "2024-01-01T00:00:00Z"})
@@ -237,7 +237,7 @@ def test_put_sends_the_times_of_a_session_only_if_somebody_set_them() -> None:
     assert "context_percentage_total_used" not in sent_body
 
 
-def test_every_message_goes_out_with_id_and_time() -> None:
+def test_every_message_is_sent_with_id_and_time() -> None:
     messages = [{"role": "user", "content": "x", "id": None}, MemoryMessage(role="tool", content="y", id="2")]
     sent_body = body(sent(WITH_DEFAULTS.sessions.append("s", messages, user_id="ada")))
     assert (sent_body["namespace"], sent_body["user_id"]) == ("app", "ada")
@@ -256,12 +256,12 @@ def test_every_message_goes_out_with_id_and_time() -> None:
         (5, "messages"),
     ],
 )
-def test_bad_messages_are_refused_here_and_named(message: Any, field: str) -> None:
+def test_client_rejects_invalid_messages_with_the_field_name(message: Any, field: str) -> None:
     with pytest.raises(MemoryValidationError, match=field):
         sent(PLAIN.sessions.append("s", [message]))
 
 
-def test_memories_get_the_default_namespace_without_being_changed() -> None:
+def test_create_adds_default_namespace_without_changing_the_callers_memories() -> None:
     own, given = ClientMemoryRecord(text="a"), MemoryRecord(id="m", text="b", namespace="other", metadata={"k": None})
     sent_body = body(sent(WITH_DEFAULTS.memories.create([own, given], False)))
     assert [record["namespace"] for record in sent_body["memories"]] == ["app", "other"]
@@ -271,7 +271,7 @@ def test_memories_get_the_default_namespace_without_being_changed() -> None:
     assert own.namespace is None
 
 
-async def test_long_lists_of_ids_are_deleted_in_several_short_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_delete_splits_long_id_lists_into_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Call] = []
 
     async def answer(_: object, call: Call) -> httpx.Response:
@@ -292,13 +292,13 @@ async def test_long_lists_of_ids_are_deleted_in_several_short_queries(monkeypatc
     assert len(calls) == 2
 
 
-def test_forget_always_says_whether_it_is_a_dry_run() -> None:
+def test_forget_always_sends_dry_run() -> None:
     call = sent(WITH_DEFAULTS.memories.forget(ForgetPolicy(max_age_days=30), user_id="ada", limit=5, pinned_ids=["m"]))
     assert call.params == {"user_id": "ada", "limit": "5", "dry_run": "false"}
     assert call.json == {"policy": {"max_age_days": 30.0}, "pinned_ids": ["m"]}
 
 
-def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
+def test_search_sends_filters_given_as_objects_or_dicts() -> None:
     search = WITH_DEFAULTS.memories.search(
         "tea",
         session_id=SessionId(in_=["a"]),
@@ -326,7 +326,7 @@ def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
     assert sent(PLAIN.memories.search("x", optimize_query=True)).params == {"optimize_query": "true"}
 
 
-def test_a_prompt_is_scoped_by_the_default_namespace() -> None:
+def test_prompt_is_scoped_to_the_default_namespace() -> None:
     search = {"text": "tea", "limit": 5, "user_id": {"eq": "ada"}}
     call = sent(WITH_DEFAULTS.prompts.render("tea", "s", None, "my-litellm-model", 100, search, "ada"))
     assert call.params == {"optimize_query": "false"}
@@ -347,7 +347,7 @@ def test_a_prompt_is_scoped_by_the_default_namespace() -> None:
     assert SearchRequest.model_validate(sent_body).session_id == SessionId(ne="s")
 
 
-def test_a_run_of_a_view_names_its_task() -> None:
+def test_view_run_sends_a_new_task_id() -> None:
     first, second = body(sent(PLAIN.views.run("v"))), body(sent(PLAIN.views.run("v", True)))
     assert first["task_id"] != second["task_id"]
     assert second["force"] is True

@@ -1,4 +1,4 @@
-"""Every failure becomes an error of ours: each exception of httpx, and each status of a server."""
+"""Test that every httpx exception and every error status becomes a client error."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def an_instance(kind: type[Exception]) -> Exception:
 
 
 @pytest.mark.parametrize("kind", OF_HTTPX)
-def test_every_exception_of_httpx_has_one_of_ours(kind: type[Exception]) -> None:
+def test_every_httpx_exception_maps_to_a_client_error(kind: type[Exception]) -> None:
     assert isinstance(error_of_exception(an_instance(kind)), MemoryClientError)
 
 
-def test_the_walk_over_httpx_finds_its_errors() -> None:
+def test_httpx_exception_list_includes_known_errors() -> None:
     assert {httpx.ConnectError, httpx.ReadTimeout, httpx.InvalidURL, httpx.TooManyRedirects, httpx.StreamClosed} <= set(OF_HTTPX)
 
 
@@ -65,11 +65,11 @@ def test_the_walk_over_httpx_finds_its_errors() -> None:
         (httpx.DecodingError("gzip"), MemoryProtocolError),
     ],
 )
-def test_kinds_of_network_errors(error: Exception, wanted: type[MemoryClientError]) -> None:
+def test_network_errors_map_to_specific_error_types(error: Exception, wanted: type[MemoryClientError]) -> None:
     assert type(error_of_exception(error)) is wanted
 
 
-def test_what_is_not_of_httpx_is_not_ours() -> None:
+def test_exceptions_outside_httpx_are_not_mapped() -> None:
     assert error_of_exception(KeyError("x")) is None
 
 
@@ -98,7 +98,7 @@ def answer(status: int, body: Any = None, headers: dict[str, str] | None = None)
         (599, MemoryServerError),
     ],
 )
-def test_statuses(status: int, wanted: type[MemoryClientError]) -> None:
+def test_statuses_map_to_error_types(status: int, wanted: type[MemoryClientError]) -> None:
     error = error_of_response(answer(status))
     assert type(error) is wanted
     assert "because" in str(error)
@@ -106,7 +106,7 @@ def test_statuses(status: int, wanted: type[MemoryClientError]) -> None:
         assert error.status_code == status
 
 
-def test_a_refusal_names_the_fields() -> None:
+def test_validation_error_names_the_fields() -> None:
     problems = [
         {"type": "string_blank", "loc": ["body", "messages", 0, "content"], "msg": "messages.0.content: must not be blank"},
         {"type": "int_parsing", "loc": ["query", "limit"], "msg": "Input should be a valid integer"},
@@ -122,14 +122,14 @@ def test_a_refusal_names_the_fields() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"Internal Server Error", b"<html>busy</html>", b"[1]", b'"x"', b"\xff\xfe", b'{"detail": {"a": 1}}', b"[" * 100_000]
 )
-def test_answers_that_are_not_ours_are_understood_as_far_as_possible(body: bytes) -> None:
+def test_foreign_error_bodies_become_short_server_errors(body: bytes) -> None:
     error = error_of_response(httpx.Response(500, content=body, request=REQUEST))
     assert isinstance(error, MemoryServerError)
     assert "500" in str(error)
     assert len(str(error)) < 700
 
 
-def test_retry_after() -> None:
+def test_retry_after_accepts_seconds_and_dates() -> None:
     assert retry_after_of({}) is None
     assert retry_after_of({"Retry-After": "7"}) == 7.0
     assert retry_after_of({"Retry-After": "soon"}) is None
@@ -141,7 +141,7 @@ def test_retry_after() -> None:
     assert error.retry_after == 7.0
 
 
-def test_the_tree() -> None:
+def test_every_exported_error_derives_from_the_base_error() -> None:
     assert issubclass(MemoryValidationError, ValueError)
     ours = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
     assert all(issubclass(kind, MemoryClientError) for kind in ours)

@@ -1,4 +1,4 @@
-"""The tools as LangChain's: the schemas that its models are given, and calls with both clients."""
+"""Test the LangChain tools: the schemas that models receive, and calls with both clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIT = {"id": "m1", "text": "Ada likes tea.", "dist": 0.25, "memory_type": "seman
 
 
 class Server:
-    """Answers searches with one hit; keeps the requests."""
+    """Answer searches with one hit, and record the requests."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
@@ -48,7 +48,7 @@ async def call(tool: Any, kind: str, given: Any) -> Any:
     return await tool.ainvoke(given) if kind == "async" else tool.invoke(given)
 
 
-def test_models_are_given_the_schemas_of_the_tools(server: Server) -> None:
+def test_langchain_tools_have_the_schemas_of_the_client_tools(server: Server) -> None:
     tools = tools_of(server, "async")
     assert list(tools) == [*MemoryAPIClient.get_all_memory_tool_schemas().names(), "forget_memory"]
     for wanted in MemoryAPIClient.get_all_memory_tool_schemas().to_list():
@@ -57,7 +57,7 @@ def test_models_are_given_the_schemas_of_the_tools(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_a_tool_answers_with_text_and_keeps_to_its_user(server: Server, kind: str) -> None:
+async def test_tool_returns_text_and_stays_within_its_user(server: Server, kind: str) -> None:
     tools = tools_of(server, kind)
     text = await call(tools["search_memory"], kind, {"query": "What does she like?", "topics": ["food"], "max_results": 3})
     assert "Found 1 relevant memories" in text
@@ -68,7 +68,7 @@ async def test_a_tool_answers_with_text_and_keeps_to_its_user(server: Server, ki
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_a_tool_call_is_answered_with_a_message_even_when_it_fails(server: Server, kind: str) -> None:
+async def test_failed_tool_call_returns_an_error_message(server: Server, kind: str) -> None:
     tools = tools_of(server, kind)
     asked = {"type": "tool_call", "id": "c1", "name": "get_long_term_memory", "args": {"memory_id": "m1"}}
     message = await call(tools["get_long_term_memory"], kind, asked)
@@ -77,7 +77,7 @@ async def test_a_tool_call_is_answered_with_a_message_even_when_it_fails(server:
     assert "query" in (await call(tools["search_memory"], kind, {"query": None}))
 
 
-async def test_the_tools_of_a_blocking_client_can_be_awaited_too(server: Server) -> None:
+async def test_tools_of_a_blocking_client_can_be_awaited(server: Server) -> None:
     assert "Ada likes tea." in await tools_of(server, "sync")["search_memory"].ainvoke({"query": "tea"})
 
 

@@ -1,4 +1,4 @@
-"""Sessions through both clients, against a real server."""
+"""Test sessions with both clients against a real server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURN = [
 ]
 
 
-async def test_the_server_is_there_and_ready(memory: MemoryAPIClient) -> None:
+async def test_health_and_ready_succeed(memory: MemoryAPIClient) -> None:
     assert (await memory.health_check()).now > 1_600_000_000_000
     assert (await memory.ready())["ready"] is True
 
@@ -38,7 +38,7 @@ async def test_a_session_is_stored_read_listed_and_deleted(memory: MemoryAPIClie
         await memory.get_working_memory("trip", user_id="ada")
 
 
-async def test_a_session_is_made_once(memory: MemoryAPIClient) -> None:
+async def test_get_or_create_creates_a_session_once(memory: MemoryAPIClient) -> None:
     strategy = MemoryStrategyConfig(strategy="preferences")
     created, session = await memory.get_or_create_working_memory("new", user_id="ada", long_term_memory_strategy=strategy)
     assert (created, session.messages) == (True, [])
@@ -55,13 +55,13 @@ async def test_parallel_appends_keep_every_message(memory: MemoryAPIClient) -> N
     assert len(newest.messages) == 2
 
 
-async def test_the_same_message_is_appended_once(memory: MemoryAPIClient) -> None:
+async def test_append_ignores_a_repeated_message_id(memory: MemoryAPIClient) -> None:
     message = MemoryMessage(role="user", content="once", id="m-1")
     assert (await memory.append_messages("twice", [message])).appended == 1
     assert (await memory.append_messages("twice", [message])).appended == 0
 
 
-async def test_data_is_changed_without_touching_the_messages(memory: MemoryAPIClient) -> None:
+async def test_data_updates_leave_messages_unchanged(memory: MemoryAPIClient) -> None:
     await memory.append_messages("order", TURN, user_id="ada")
     await memory.update_working_memory_data("order", {"a": {"x": 1}, "b": 2}, user_id="ada")
     await memory.update_working_memory_data("order", {"a": {"y": 2}}, merge_strategy="deep_merge", user_id="ada")
@@ -73,19 +73,19 @@ async def test_data_is_changed_without_touching_the_messages(memory: MemoryAPICl
     assert (await memory.set_working_memory_data("plain", {"e": 5}, preserve_existing=False)).data == {"e": 5}
 
 
-async def test_parallel_changes_of_data_lose_nothing(memory: MemoryAPIClient) -> None:
+async def test_parallel_data_updates_keep_every_key(memory: MemoryAPIClient) -> None:
     await memory.put_working_memory("shared", WorkingMemory(session_id="shared", user_id="ada"))
     await asyncio.gather(*(memory.update_working_memory_data("shared", {f"k{n}": n}, user_id="ada") for n in range(5)))
     assert (await memory.get_working_memory("shared", user_id="ada")).data == {f"k{n}": n for n in range(5)}
 
 
-async def test_a_session_that_somebody_else_changed_is_not_overwritten(memory: MemoryAPIClient) -> None:
+async def test_put_with_stale_version_fails(memory: MemoryAPIClient) -> None:
     session = await memory.put_working_memory("seen", WorkingMemory(session_id="seen"))
     with pytest.raises(MemoryPreconditionFailedError):
         await memory.put_working_memory("seen", session, if_match='"999"')
 
 
-async def test_memories_of_a_session_are_added_and_promoted(memory: MemoryAPIClient) -> None:
+async def test_session_memories_are_added_and_promoted(memory: MemoryAPIClient) -> None:
     note = ClientMemoryRecord(text="Ada prefers window seats on trains.", memory_type="semantic", topics=["travel"])  # pyright: ignore
     session = await memory.add_memories_to_working_memory("notes", [note], user_id="ada")
     assert [found.id for found in session.memories] == [note.id]
@@ -100,7 +100,7 @@ async def test_memories_of_a_session_are_added_and_promoted(memory: MemoryAPICli
     assert [found.id for found in session.memories] == [note.id]
 
 
-async def test_flushing_promotes_what_was_said(memory: MemoryAPIClient) -> None:
+async def test_flush_extracts_memories_from_messages(memory: MemoryAPIClient) -> None:
     await memory.append_messages("said", TURN, user_id="ada")
     flushed = await memory.flush_working_memory("said", user_id="ada", wait=True)
     assert flushed.status == "ok"
@@ -123,7 +123,7 @@ async def test_a_session_is_deleted_with_its_memories(memory: MemoryAPIClient) -
     await wait_until(nothing_left, "the session's memories to go")
 
 
-async def test_a_user_is_deleted_everywhere(memory: MemoryAPIClient) -> None:
+async def test_delete_user_deletes_data_in_every_namespace(memory: MemoryAPIClient) -> None:
     user = f"bob-{memory.config.default_namespace}"
     await memory.append_messages("his", TURN, user_id=user)
     await memory.create_long_term_memory([ClientMemoryRecord(text="Bob keeps bees.", user_id=user, namespace="other")])
@@ -140,14 +140,14 @@ async def test_a_user_is_deleted_everywhere(memory: MemoryAPIClient) -> None:
     assert (await memory.get_working_memory("hers", user_id="ada")).messages
 
 
-async def test_refusals_name_the_field(memory: MemoryAPIClient) -> None:
+async def test_validation_error_names_the_field(memory: MemoryAPIClient) -> None:
     with pytest.raises(MemoryServerError, match="limit") as caught:
         await memory.list_sessions(limit=0)
     assert caught.value.status_code == 422
     assert caught.value.problems[0]["loc"] == ["query", "limit"]
 
 
-async def test_messages_are_changed_against_who_writes_at_the_same_time(server: str) -> None:
+async def test_change_messages_retries_after_concurrent_writes(server: str) -> None:
     calls: list[list[str]] = []
 
     def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:

@@ -1,4 +1,4 @@
-"""The client's methods: signatures as in the contract, and what is made of several calls, against sessions kept in memory."""
+"""Test the client's methods: signatures as in the contract, and multi-request methods against in-memory sessions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parents[2] / "co
 
 
 class Sessions:
-    """A server's sessions: GET, PUT and append with versions, as the REST API has them."""
+    """Serve sessions with versions through GET, PUT and append, as the REST API does."""
 
     def __init__(self) -> None:
         self.stored: dict[str, dict[str, Any]] = {}
@@ -93,7 +93,7 @@ async def client(sessions: Sessions) -> AsyncIterator[MemoryAPIClient]:
 
 
 def answering(*answers: Any, **config: Any) -> tuple[MemoryAPIClient, list[httpx.Request]]:
-    """A client whose server gives these JSON answers one after the other, and the requests it was sent."""
+    """Return a client whose server gives these JSON answers in order, and the recorded requests."""
     requests: list[httpx.Request] = []
     left = list(answers)
 
@@ -104,13 +104,13 @@ def answering(*answers: Any, **config: Any) -> tuple[MemoryAPIClient, list[httpx
     return MemoryAPIClient(MemoryClientConfig(base_url="http://memory", **config), transport=httpx.MockTransport(serve)), requests
 
 
-def test_the_contract_has_all_methods() -> None:
+def test_contract_lists_all_65_methods() -> None:
     assert len(METHODS) == 65
 
 
 @pytest.mark.parametrize("kind", [MemoryAPIClient, SyncMemoryAPIClient])
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_signatures_are_those_of_the_contract(name: str, kind: type[Any]) -> None:
+def test_signatures_match_the_contract(name: str, kind: type[Any]) -> None:
     method = getattr(kind, name)
     wanted = METHODS[name]
     assert isinstance(inspect.getattr_static(kind, name), classmethod) == (wanted["binding"] == "class")
@@ -132,7 +132,7 @@ def test_signatures_are_those_of_the_contract(name: str, kind: type[Any]) -> Non
     assert waits == (wanted["async"] and kind is MemoryAPIClient)
 
 
-async def test_the_program_of_the_readme(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_readme_program_works(client: MemoryAPIClient, sessions: Sessions) -> None:
     created, empty = await client.get_or_create_working_memory("s", user_id="ada", namespace="app")
     assert (created, empty.messages, empty.user_id) == (True, [], "ada")
     turn = [{"role": "user", "content": "I like tea."}, {"role": "assistant", "content": "Noted."}]
@@ -142,12 +142,12 @@ async def test_the_program_of_the_readme(client: MemoryAPIClient, sessions: Sess
     assert [message.content for message in session.messages] == ["I like tea.", "Noted."]
 
 
-async def test_a_new_session_gets_the_strategy_that_was_asked_for(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_new_session_gets_the_requested_strategy(client: MemoryAPIClient, sessions: Sessions) -> None:
     await client.get_or_create_working_memory("s", long_term_memory_strategy=MemoryStrategyConfig(strategy="summary"))
     assert sessions.stored["s"]["long_term_memory_strategy"]["strategy"] == "summary"
 
 
-async def test_appending_sends_only_what_is_new(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_append_sends_only_new_messages(client: MemoryAPIClient, sessions: Sessions) -> None:
     first = await client.append_messages_to_working_memory("s", [{"role": "user", "content": "one"}], user_id="ada")
     second = await client.append_messages_to_working_memory("s", [MemoryMessage(role="user", content="two")])
     assert [message.content for message in first.messages] == ["one"]
@@ -162,13 +162,13 @@ async def test_appending_nothing_returns_the_session(client: MemoryAPIClient, se
     assert (await client.append_messages_to_working_memory("s", [])).session_id == "s"
 
 
-async def test_parallel_appends_lose_nothing(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_parallel_appends_keep_every_message(client: MemoryAPIClient, sessions: Sessions) -> None:
     answers = await asyncio.gather(*(client.append_messages("s", [{"role": "user", "content": str(n)}]) for n in range(20)))
     assert sum(answer.appended for answer in answers) == 20
     assert len(sessions.stored["s"]["messages"]) == 20
 
 
-async def test_data_is_changed_and_the_rest_of_the_session_kept(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_data_update_keeps_the_rest_of_the_session(client: MemoryAPIClient, sessions: Sessions) -> None:
     kept = {
         "messages": [{"role": "user", "content": "x", "id": "1", "created_at": "2024-01-01T00:00:00Z"}],
         "ttl_seconds": 60,
@@ -193,13 +193,13 @@ async def test_data_is_changed_and_the_rest_of_the_session_kept(client: MemoryAP
     assert sessions.stored["s"]["messages"] == []
 
 
-async def test_an_unknown_way_to_merge_is_refused_before_anything_is_sent(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_unknown_merge_strategy_is_rejected_before_sending(client: MemoryAPIClient, sessions: Sessions) -> None:
     with pytest.raises(MemoryValidationError, match="merge_strategy"):
         await client.update_working_memory_data("s", {}, merge_strategy="mix")  # pyright: ignore
     assert sessions.requests == []
 
 
-async def test_a_change_by_somebody_else_is_not_overwritten(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_data_update_does_not_overwrite_a_concurrent_change(client: MemoryAPIClient, sessions: Sessions) -> None:
     sessions.store("s", {"data": {"n": 0}})
     others = [1, 2]
 
@@ -212,7 +212,7 @@ async def test_a_change_by_somebody_else_is_not_overwritten(client: MemoryAPICli
     assert session.data == {"n": 2, "mine": True}
 
 
-async def test_a_session_that_somebody_else_makes_first_is_not_overwritten(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_data_update_does_not_overwrite_a_concurrently_created_session(client: MemoryAPIClient, sessions: Sessions) -> None:
     def somebody_else() -> None:
         if "s" not in sessions.stored:
             sessions.store("s", {"data": {"theirs": True}})
@@ -221,13 +221,13 @@ async def test_a_session_that_somebody_else_makes_first_is_not_overwritten(clien
     assert (await client.update_working_memory_data("s", {"mine": True})).data == {"theirs": True, "mine": True}
 
 
-async def test_an_endless_conflict_ends(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_data_update_gives_up_after_repeated_conflicts(client: MemoryAPIClient, sessions: Sessions) -> None:
     sessions.before_put = lambda: sessions.store("s", {"data": {}})
     with pytest.raises(MemoryPreconditionFailedError):
         await client.set_working_memory_data("s", {"a": 1})
 
 
-async def test_memories_are_added_by_id(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_session_memories_are_upserted_by_id(client: MemoryAPIClient, sessions: Sessions) -> None:
     await client.add_memories_to_working_memory("s", [MemoryRecord(id="a", text="one"), ClientMemoryRecord(text="two")])
     await client.add_memories_to_working_memory("s", [MemoryRecord(id="a", text="one, corrected")])
     assert [memory["text"] for memory in sessions.stored["s"]["memories"]] == ["two", "one, corrected"]
@@ -235,7 +235,7 @@ async def test_memories_are_added_by_id(client: MemoryAPIClient, sessions: Sessi
     assert [memory["id"] for memory in sessions.stored["s"]["memories"]] == ["b"]
 
 
-async def test_the_whole_session_is_written_back_even_with_a_default_window(sessions: Sessions) -> None:
+async def test_data_update_writes_whole_session_despite_default_context_window(sessions: Sessions) -> None:
     config = MemoryClientConfig(base_url="http://memory", default_model_name="small", default_context_window_max=10)
     async with MemoryAPIClient(config, transport=httpx.MockTransport(sessions)) as client:
         sessions.store("s", {"data": {}})
@@ -243,7 +243,7 @@ async def test_the_whole_session_is_written_back_even_with_a_default_window(sess
     assert all("context_window_max" not in request.url.params for request in sessions.requests)
 
 
-async def test_promotion_keeps_ids_and_hands_on_the_scope() -> None:
+async def test_promotion_keeps_ids_and_adds_the_session_scope() -> None:
     memories = [{"id": "a", "text": "one"}, {"id": "b", "text": "two", "namespace": "own"}]
     session = {"session_id": "s", "namespace": "app", "user_id": "ada", "memories": memories}
     client, requests = answering(session, {"status": "ok"}, session)
@@ -271,13 +271,13 @@ def page(ids: list[str], total: int, next_offset: int | None) -> dict[str, Any]:
     return {"memories": [{"id": found, "text": "x", "dist": 0.5} for found in ids], "total": total, "next_offset": next_offset}
 
 
-async def test_all_pages_of_a_search_are_read() -> None:
+async def test_search_all_reads_every_page() -> None:
     client, requests = answering(page(["a", "b"], 3, 2), page(["c"], 3, None))
     assert [memory.id async for memory in client.search_all_long_term_memories("x", batch_size=2)] == ["a", "b", "c"]
     assert [json.loads(request.content)["offset"] for request in requests] == [0, 2]
 
 
-async def test_servers_without_a_cursor_are_read_until_a_page_is_short() -> None:
+async def test_search_all_without_next_offset_reads_until_a_short_page() -> None:
     client, requests = answering(page(["a", "b"], 2, None), page(["c", "d"], 4, None), page([], 4, None))
     assert [memory.id async for memory in client.search_all_long_term_memories("x", batch_size=2)] == ["a", "b", "c", "d"]
     assert len(requests) == 3
@@ -289,7 +289,7 @@ PROMPT = {
 }
 
 
-async def test_a_prompt_is_a_dict_and_an_object() -> None:
+async def test_prompt_response_works_as_dict_and_object() -> None:
     client, requests = answering(PROMPT)
     answer = await client.memory_prompt(
         query="tea?", session_id="s", model_name="my-litellm-model", long_term_search={"text": "tea?", "limit": 5}
@@ -324,13 +324,13 @@ async def test_hydration_sends_filters_and_recency() -> None:
     }
 
 
-async def test_deletes_in_parts_are_added_up() -> None:
+async def test_delete_in_parts_returns_the_total() -> None:
     client, requests = answering({"status": "ok, deleted 100 memories"}, {"status": "ok, deleted 7 memories"})
     assert (await client.delete_long_term_memories([f"{number:030}" for number in range(150)])).status == "ok, deleted 107 memories"
     assert len(requests) == 2
 
 
-async def test_views_and_tasks_that_do_not_exist_are_none() -> None:
+async def test_missing_views_and_tasks_return_none() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(404, json={"detail": "not found"}))
     async with MemoryAPIClient(MemoryClientConfig(base_url="http://memory"), transport=transport) as client:
         assert await client.get_summary_view("v") is None
@@ -340,7 +340,7 @@ async def test_views_and_tasks_that_do_not_exist_are_none() -> None:
 
 
 @pytest.mark.parametrize("answer", [[1], "ok", {"memories": "none"}, {}])
-async def test_answers_of_something_else_are_protocol_errors(answer: Any) -> None:
+async def test_foreign_responses_raise_protocol_errors(answer: Any) -> None:
     client, _ = answering(answer, answer)
     with pytest.raises(MemoryProtocolError):
         await client.search_long_term_memory("x")
@@ -348,7 +348,7 @@ async def test_answers_of_something_else_are_protocol_errors(answer: Any) -> Non
         await client.memory_prompt("x")
 
 
-async def test_unknown_keys_of_answers_are_ignored() -> None:
+async def test_unknown_response_keys_are_ignored() -> None:
     client, _ = answering({"status": "ok", "took_ms": 3}, {"sessions": ["s"], "total": 1, "cursor": None})
     assert (await client.create_long_term_memory([ClientMemoryRecord(text="x")])).status == "ok"
     assert (await client.list_sessions()).sessions == ["s"]
@@ -371,6 +371,6 @@ def test_searches_are_checked_before_they_are_sent() -> None:
             client.validate_search_filters(**bad)
 
 
-async def test_a_client_of_a_server_that_is_away_is_not_made() -> None:
+async def test_create_memory_client_fails_if_no_server_answers() -> None:
     with pytest.raises(MemoryClientError, match="no memory server answers at"):
         await create_memory_client("http://127.0.0.1:1", timeout=5, max_retries=0)

@@ -1,4 +1,4 @@
-"""The package: names that programs import, one version, and no dependency beyond those it declares."""
+"""Test the package: its public names, one version, and no undeclared dependency."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ IMPORTED_BY_PROGRAMS = {
 
 
 @pytest.mark.parametrize(("module", "names"), IMPORTED_BY_PROGRAMS.items())
-def test_names_that_programs_import(module: str, names: list[str]) -> None:
+def test_public_names_are_importable(module: str, names: list[str]) -> None:
     found = importlib.import_module(module)
     assert [name for name in names if not hasattr(found, name)] == []
     assert set(names) <= set(getattr(found, "__all__", names))
@@ -101,7 +101,7 @@ def test_only_declared_dependencies_are_imported() -> None:
             assert {name.partition(".")[0] for name in names} <= allowed, path
 
 
-def test_the_project_file_names_the_package() -> None:
+def test_project_file_has_package_name_and_version_path() -> None:
     project = tomllib.loads(PROJECT.read_text())
     assert project["project"]["name"] == "agent-memory-api-client"
     assert project["tool"]["hatch"]["version"]["path"] == "agent_memory_client/_version.py"

@@ -1,4 +1,4 @@
-"""Calls of tools: every provider's shape is read, nothing is raised, and a model stays within its conversation's scope."""
+"""Test tool calls: every provider's shape is parsed, nothing raises, and a model stays in its scope."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TEXT = json.dumps(ARGUMENTS)
         ({"name": "search_memory", "arguments": ARGUMENTS}, None, "openai"),
     ],
 )
-def test_every_shape_is_read(call: dict[str, Any], call_id: str | None, provider: str) -> None:
+def test_tool_calls_of_every_provider_are_parsed(call: dict[str, Any], call_id: str | None, provider: str) -> None:
     assert MemoryAPIClient.parse_tool_call(call) == {"id": call_id, "name": "search_memory", "arguments": ARGUMENTS, "provider": provider}
 
 
 @pytest.mark.parametrize("nothing", [None, "", " ", "{}", {}])
-def test_no_arguments_are_none(nothing: Any) -> None:
+def test_missing_arguments_are_parsed_as_empty(nothing: Any) -> None:
     assert MemoryAPIClient.parse_openai_function_call({"name": "get_current_datetime", "arguments": nothing})["arguments"] == {}
     assert MemoryAPIClient.parse_anthropic_tool_use({"name": "get_current_datetime", "input": nothing})["arguments"] == {}
 
@@ -53,7 +53,7 @@ BAD_CALLS: list[Any] = [
 
 
 @pytest.mark.parametrize("call", BAD_CALLS)
-async def test_a_call_that_cannot_be_read_is_an_error(call: Any) -> None:
+async def test_malformed_tool_call_returns_an_error(call: Any) -> None:
     with pytest.raises(MemoryValidationError):
         MemoryAPIClient.parse_tool_call(call)
     async with serving() as client:
@@ -64,7 +64,7 @@ async def test_a_call_that_cannot_be_read_is_an_error(call: Any) -> None:
 
 
 class Memories:
-    """A server with a few memories by id; keeps the requests."""
+    """Serve a few memories by id, and record the requests."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
@@ -87,7 +87,7 @@ def serving(server: Callable[[httpx.Request], httpx.Response] | None = None) -> 
     return MemoryAPIClient(config, transport=httpx.MockTransport(server or Memories()))
 
 
-async def test_a_search_stays_with_the_user_of_the_conversation() -> None:
+async def test_search_tool_stays_within_the_conversation_user() -> None:
     server = Memories()
     async with serving(server) as client:
         assert (await client.resolve_function_call("search_memory", {"query": "tea"}, "s", user_id="ada"))["success"]
@@ -115,7 +115,7 @@ async def test_a_search_stays_with_the_user_of_the_conversation() -> None:
         ("eagerly_create_long_term_memory", {"memories": [{"text": "x", "memory_type": "semantic", "user_id": "eve"}]}),
     ],
 )
-async def test_what_belongs_to_others_is_not_there_and_cannot_be_made(tool: str, given: dict[str, Any]) -> None:
+async def test_memories_of_other_users_look_missing_and_cannot_be_changed(tool: str, given: dict[str, Any]) -> None:
     server = Memories()
     async with serving(server) as client:
         result = await client.resolve_function_call(tool, given, "s", user_id="ada")
@@ -128,7 +128,7 @@ async def test_what_belongs_to_others_is_not_there_and_cannot_be_made(tool: str,
         assert str(missing["error"]).replace("none", "hers") == result["error"], "no difference that tells what exists"
 
 
-async def test_what_is_ones_own_or_nobodys_can_be_changed() -> None:
+async def test_own_and_ownerless_memories_can_be_edited() -> None:
     async with serving() as client:
         for memory_id in ("mine", "nobodys"):
             for tool in ("get_long_term_memory", "edit_long_term_memory"):
@@ -137,7 +137,7 @@ async def test_what_is_ones_own_or_nobodys_can_be_changed() -> None:
                 assert result["result"]["memory"].id == memory_id  # pyright: ignore[reportOptionalSubscript]
 
 
-async def test_only_ones_own_memories_are_deleted() -> None:
+async def test_delete_tool_deletes_only_own_memories() -> None:
     server = Memories()
     async with serving(server) as client:
         given = {"memory_ids": ["mine", "hers", "none", "mine"]}
@@ -177,7 +177,7 @@ async def test_a_model_cannot_choose_the_id_of_a_new_memory() -> None:
         (None, {}, "there is no tool"),
     ],
 )
-async def test_bad_arguments_are_told_to_the_model_and_nothing_is_sent(tool: str, given: Any, named: str) -> None:
+async def test_invalid_arguments_return_an_error_without_a_request(tool: str, given: Any, named: str) -> None:
     server = Memories()
     async with serving(server) as client:
         result = await client.resolve_function_call(tool, given, "s")
@@ -186,7 +186,7 @@ async def test_bad_arguments_are_told_to_the_model_and_nothing_is_sent(tool: str
     assert named in result["formatted_response"]
 
 
-async def test_a_server_that_is_away_is_an_error_result_everywhere() -> None:
+async def test_unreachable_server_gives_an_error_result_in_every_tool() -> None:
     def away(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
@@ -208,7 +208,7 @@ async def test_a_server_that_is_away_is_an_error_result_everywhere() -> None:
     assert all("cannot be reached" in str(result["error"]) for result in results)
 
 
-async def test_a_fault_of_ours_is_logged_and_does_not_end_the_conversation(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_exception_is_logged_and_returned_as_error(caplog: pytest.LogCaptureFixture) -> None:
     def fault(request: httpx.Request) -> httpx.Response:
         raise RuntimeError("bug")
 
@@ -218,7 +218,7 @@ async def test_a_fault_of_ours_is_logged_and_does_not_end_the_conversation(caplo
     assert "search_memory failed" in caplog.text
 
 
-async def test_older_names_still_work_and_say_so() -> None:
+async def test_deprecated_tool_name_works_with_a_warning() -> None:
     async with serving() as client:
         with pytest.warns(DeprecationWarning, match="eagerly_create_long_term_memory"):
             result = await client.resolve_function_call("create_long_term_memory", {"memories": [{"text": "x"}]}, "s")
@@ -228,7 +228,7 @@ async def test_older_names_still_work_and_say_so() -> None:
             assert not (await client.resolve_function_call("create_long_term_memory", {"memories": [{"text": "x"}]}, "s"))["success"]
 
 
-async def test_the_time_is_told_without_the_server() -> None:
+async def test_datetime_tool_works_without_the_server() -> None:
     def away(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 

@@ -1,4 +1,4 @@
-"""The schemas of the nine tools are those of the contract, in both shapes, and can be renamed and described anew."""
+"""Test the schemas of the nine tools against the contract, in both shapes, and their customization."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ BUILDERS = {
 
 
 def bare(value: Any, names: bool = False) -> Any:
-    """A schema without its descriptions; `names` says that the keys are names of parameters."""
+    """Return a schema without descriptions; `names` says that the keys are parameter names."""
     if isinstance(value, dict):
         return {key: bare(item, key == "properties") for key, item in value.items() if names or key != "description"}
     return [bare(item) for item in value] if isinstance(value, list) else value
 
 
 def undescribed(value: dict[str, Any]) -> list[str]:
-    """The parameters that a model is told nothing of."""
+    """Return the parameters that have no description."""
     found: list[str] = []
     for name, rule in value.get("properties", {}).items():
         found += [] if rule.get("description") else [name]
@@ -44,7 +44,7 @@ def undescribed(value: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("kind", [MemoryAPIClient, SyncMemoryAPIClient])
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_those_of_the_contract(name: str, kind: type[Any]) -> None:
+def test_tool_schemas_match_the_contract(name: str, kind: type[Any]) -> None:
     openai = getattr(kind, BUILDERS[name])()
     assert openai.format == "openai"
     plain = openai.to_dict()
@@ -62,7 +62,7 @@ def test_schemas_are_those_of_the_contract(name: str, kind: type[Any]) -> None:
     assert len(openai.get_description()) > 40
 
 
-def test_collections_hold_all_nine() -> None:
+def test_schema_collections_contain_all_nine_tools() -> None:
     openai, anthropic = MemoryAPIClient.get_all_memory_tool_schemas(), MemoryAPIClient.get_all_memory_tool_schemas_anthropic()
     assert openai.names() == anthropic.names() == list(BUILDERS)
     assert [schema["function"]["name"] for schema in openai.to_list()] == [schema["name"] for schema in anthropic.to_list()]
@@ -73,7 +73,7 @@ def test_collections_hold_all_nine() -> None:
 
 
 @pytest.mark.parametrize("builder", ["get_memory_search_tool_schema", "get_memory_search_tool_schema_anthropic"])
-def test_a_schema_can_be_renamed_and_described_anew(builder: str) -> None:
+def test_schema_name_and_descriptions_can_be_changed(builder: str) -> None:
     schema: ToolSchema = getattr(MemoryAPIClient, builder)()
     changed = schema.copy().set_name("recall").set_description("Recalls.").set_parameter_description("query", "What?")
     assert (changed.get_name(), changed.get_description(), changed.get_parameter_description("query")) == ("recall", "Recalls.", "What?")
@@ -86,7 +86,7 @@ def test_a_schema_can_be_renamed_and_described_anew(builder: str) -> None:
     assert changed.get_name() == "recall"
 
 
-def test_a_schema_is_read_as_a_dict_too() -> None:
+def test_schema_works_as_a_dict() -> None:
     schema = MemoryAPIClient.get_memory_search_tool_schema()
     assert schema["type"] == "function"
     assert "function" in schema
@@ -108,7 +108,7 @@ def test_a_collection_changes_tools_by_name() -> None:
 
 
 @pytest.mark.parametrize("schema", [ToolSchema({}), ToolSchema({"function": 1}), ToolSchema({"function": {}}), ToolSchema({}, "anthropic")])
-def test_what_is_no_schema_says_so(schema: ToolSchema) -> None:
+def test_invalid_schema_raises_value_error(schema: ToolSchema) -> None:
     for read in (schema.get_name, schema.get_description, lambda: schema.get_parameter_description("x")):
         with pytest.raises(ValueError, match="not a tool schema"):
             read()

@@ -1,4 +1,4 @@
-"""Sending: credentials, what is repeated and what is not, and how long it waits in between."""
+"""Test the transport: credentials, which requests it retries, and how long it waits between attempts."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Step = int | Exception | httpx.Response
 
 
 def under_way(seconds: int) -> httpx.Response:
-    """The first request of the key has not ended."""
+    """Return the 409 answer for a key whose first request has not ended."""
     body = {"detail": "a request with this Idempotency-Key is under way", "code": "request_under_way"}
     return httpx.Response(409, json=body, headers={"Retry-After": str(seconds)})
 
 
 class Server:
-    """Answers with one step after the other and keeps what it was sent."""
+    """Answer with the given steps in order, and record the requests."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = list(steps)
@@ -51,7 +51,7 @@ class Server:
 
 
 class Client:
-    """A transport to a `Server` that notes its waits instead of waiting."""
+    """A transport to a `Server` that records its waits instead of waiting."""
 
     def __init__(self, *steps: Step, **config: Any) -> None:
         self.server = Server(steps)
@@ -67,7 +67,7 @@ class Client:
         return await self.transport.send(call)
 
 
-async def test_requests_carry_credentials_and_go_below_the_base_url() -> None:
+async def test_requests_send_credentials_and_use_the_base_url_path() -> None:
     client = Client(200, api_key="key", bearer_token="token")
     await client.send(Call("PUT", "/v1/working-memory/a%2Fb%20c", {"q": "ü &"}, {"text": "日本"}, {"If-Match": '"1"'}))
     request = client.server.requests[0]
@@ -80,14 +80,14 @@ async def test_requests_carry_credentials_and_go_below_the_base_url() -> None:
     assert json.loads(request.content) == {"text": "日本"}
 
 
-async def test_without_credentials_none_are_sent() -> None:
+async def test_no_credential_headers_are_sent_without_credentials() -> None:
     client = Client(200)
     await client.send(READ)
     assert {"x-api-key", "authorization", "content-type"}.isdisjoint(client.server.requests[0].headers)
     assert client.server.requests[0].content == b""
 
 
-def test_credentials_are_not_shown() -> None:
+def test_config_repr_hides_credentials() -> None:
     shown = repr(MemoryClientConfig(base_url="http://memory", api_key="hush", bearer_token="hush"))
     assert "hush" not in shown
 
@@ -99,7 +99,7 @@ async def test_lists_become_repeated_parameters() -> None:
 
 
 @pytest.mark.parametrize("step", [429, 502, 503, 504, httpx.ConnectError("no"), httpx.ReadError("no"), httpx.RemoteProtocolError("no")])
-async def test_what_is_safe_is_repeated(step: Step) -> None:
+async def test_safe_requests_are_retried(step: Step) -> None:
     client = Client(step, step, 200)
     assert (await client.send(READ)).status_code == 200
     assert len(client.waits) == 2
@@ -107,14 +107,14 @@ async def test_what_is_safe_is_repeated(step: Step) -> None:
     assert 0 < client.waits[1] <= 0.2
 
 
-async def test_a_repeated_request_is_the_same_to_the_byte() -> None:
+async def test_retried_request_has_identical_bytes() -> None:
     client = Client(503, 200)
     await client.send(Call("POST", "/v1/working-memory/s/messages", json={"messages": [{"id": "1"}]}))
     first, second = client.server.requests
     assert first.content == second.content
 
 
-async def test_a_repetition_waits_for_the_attempt_that_is_still_under_way() -> None:
+async def test_retry_waits_for_a_first_attempt_still_in_progress() -> None:
     client = Client(httpx.ReadError("cut"), under_way(6), under_way(5), 200, max_retries=3)
     assert (await client.send(KEYED)).status_code == 200
     assert {request.headers["Idempotency-Key"] for request in client.server.requests} == {"k"}
@@ -122,18 +122,18 @@ async def test_a_repetition_waits_for_the_attempt_that_is_still_under_way() -> N
     assert client.waits[2] >= 5, "when its process died, its key is free then"
 
 
-async def test_a_key_that_a_former_process_left_is_waited_for() -> None:
+async def test_retry_waits_until_an_abandoned_idempotency_key_is_free() -> None:
     client = Client(httpx.ReadError("cut"), under_way(6), 200)
     assert (await client.send(KEYED)).status_code == 200
     assert client.waits[-1] >= 6, "the last attempt is made when the key is free"
 
 
-async def test_what_a_former_server_says_of_a_request_under_way_is_understood() -> None:
+async def test_in_progress_answer_of_older_servers_is_retried() -> None:
     said = httpx.Response(409, json={"detail": "a request with this Idempotency-Key is under way: try again", "code": "conflict"})
     assert (await Client(httpx.ReadError("cut"), said, 200).send(KEYED)).status_code == 200
 
 
-async def test_who_gives_up_is_told_that_the_request_is_under_way_and_until_when() -> None:
+async def test_in_progress_error_carries_code_and_retry_after() -> None:
     with pytest.raises(MemoryRequestUnderWayError) as refused:
         await Client(under_way(4), max_retries=0).send(KEYED)
     assert (refused.value.code, refused.value.retry_after) == ("request_under_way", 4.0)
@@ -141,7 +141,7 @@ async def test_who_gives_up_is_told_that_the_request_is_under_way_and_until_when
 
 @pytest.mark.parametrize("call", [KEYED, READ])
 @pytest.mark.parametrize("steps", [[], [httpx.ReadError("cut")]])
-async def test_another_conflict_is_final(call: Call, steps: list[Step]) -> None:
+async def test_other_conflicts_are_not_retried(call: Call, steps: list[Step]) -> None:
     client = Client(*steps, httpx.Response(409, json={"detail": "the id of a memory is taken", "code": "conflict"}))
     with pytest.raises(MemoryConflictError) as refused:
         await client.send(call)
@@ -149,7 +149,7 @@ async def test_another_conflict_is_final(call: Call, steps: list[Step]) -> None:
     assert client.server.steps == []
 
 
-async def test_a_call_that_lets_the_server_wait_waits_longer_itself() -> None:
+async def test_wait_extends_the_read_timeout() -> None:
     client = Client(200, 200, timeout=7)
     await client.send(READ)
     await client.send(Call("POST", "/v1/working-memory/s/flush", wait=10.0))
@@ -157,14 +157,14 @@ async def test_a_call_that_lets_the_server_wait_waits_longer_itself() -> None:
 
 
 @pytest.mark.parametrize("step", [400, 401, 404, 409, 412, 422, 500])
-async def test_refusals_are_not_repeated(step: int) -> None:
+async def test_refused_requests_are_not_retried(step: int) -> None:
     client = Client(step)
     with pytest.raises(MemoryClientError):
         await client.send(READ)
     assert client.waits == []
 
 
-async def test_a_timeout_of_the_answer_is_not_repeated() -> None:
+async def test_response_timeout_is_not_retried() -> None:
     client = Client(httpx.ReadTimeout("slow"))
     with pytest.raises(MemoryTimeoutError):
         await client.send(READ)
@@ -172,7 +172,7 @@ async def test_a_timeout_of_the_answer_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("step", [429, 503, httpx.ReadError("no"), httpx.RemoteProtocolError("no"), httpx.WriteError("no")])
-async def test_what_is_not_safe_is_sent_once(step: Step) -> None:
+async def test_unsafe_requests_are_sent_once(step: Step) -> None:
     client = Client(step)
     with pytest.raises(MemoryUnavailableError):
         await client.send(ONCE)
@@ -180,19 +180,19 @@ async def test_what_is_not_safe_is_sent_once(step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", [httpx.ConnectError("no"), httpx.ConnectTimeout("slow")])
-async def test_what_never_reached_the_server_is_repeated_in_any_case(step: Exception) -> None:
+async def test_unsafe_request_is_retried_if_it_never_reached_the_server(step: Exception) -> None:
     client = Client(step, 200)
     assert (await client.send(ONCE)).status_code == 200
 
 
 @pytest.mark.parametrize("call", ["READ", "ONCE", "KEYED"])
-async def test_what_the_server_did_not_receive_as_a_whole_is_repeated_in_any_case(call: str) -> None:
+async def test_request_answered_408_is_always_retried(call: str) -> None:
     client = Client(408, 408, 200)
     assert (await client.send(globals()[call])).status_code == 200
     assert len(client.server.requests) == 3
 
 
-async def test_repetition_ends() -> None:
+async def test_retries_stop_after_max_retries() -> None:
     client = Client(*[503] * 4, max_retries=3)
     with pytest.raises(MemoryUnavailableError) as caught:
         await client.send(READ)
@@ -204,13 +204,13 @@ async def test_repetition_ends() -> None:
     assert away.value.status_code is None
 
 
-async def test_the_server_says_how_long_to_wait() -> None:
+async def test_retry_waits_as_long_as_retry_after() -> None:
     client = Client(httpx.Response(503, headers={"Retry-After": "3"}), 200)
     await client.send(READ)
     assert client.waits == [3.0]
 
 
-async def test_waits_that_are_too_long_are_left_to_the_caller() -> None:
+async def test_too_long_retry_after_is_raised_to_the_caller() -> None:
     client = Client(httpx.Response(429, headers={"Retry-After": "3600"}))
     with pytest.raises(MemoryUnavailableError) as caught:
         await client.send(READ)
@@ -218,7 +218,7 @@ async def test_waits_that_are_too_long_are_left_to_the_caller() -> None:
     assert client.waits == []
 
 
-def test_waits_grow_up_to_a_limit() -> None:
+def test_backoff_never_exceeds_its_maximum() -> None:
     for attempt in range(1, 60):
         wait = wait_before(attempt, None)
         assert wait is not None
@@ -226,7 +226,7 @@ def test_waits_grow_up_to_a_limit() -> None:
 
 
 @pytest.mark.parametrize("body", [{"a": float("nan")}, {"a": object()}])
-async def test_what_json_cannot_say_is_refused_before_it_is_sent(body: dict[str, Any]) -> None:
+async def test_values_outside_json_are_rejected_before_sending(body: dict[str, Any]) -> None:
     client = Client()
     with pytest.raises(MemoryValidationError, match="JSON"):
         await client.send(Call("POST", "/v1/memory/prompt", json=body))
@@ -234,19 +234,19 @@ async def test_what_json_cannot_say_is_refused_before_it_is_sent(body: dict[str,
 
 
 @pytest.mark.parametrize("params", [{"user_id": "\ud800"}])
-async def test_what_a_query_cannot_say_is_refused(params: dict[str, str]) -> None:
+async def test_invalid_query_values_are_rejected(params: dict[str, str]) -> None:
     with pytest.raises(MemoryClientError):
         await Client().send(Call("GET", "/v1/working-memory/", params))
 
 
 @pytest.mark.parametrize("base_url", ["memory", "ftp://memory", "", "http://memory:port"])
-async def test_a_bad_base_url_is_one_of_our_errors(base_url: str) -> None:
+async def test_invalid_base_url_raises_protocol_error(base_url: str) -> None:
     with pytest.raises(MemoryProtocolError, match="base URL"):
         await Transport(MemoryClientConfig(base_url=base_url)).send(READ)
 
 
 @pytest.mark.parametrize("secret", ["", "a\nb", "ключ"])
-def test_credentials_that_a_header_cannot_carry_are_refused(secret: str) -> None:
+def test_credentials_invalid_in_a_header_are_rejected(secret: str) -> None:
     with pytest.raises(MemoryValidationError, match="api_key"):
         Transport(MemoryClientConfig(base_url="http://memory", api_key=secret))
     with pytest.raises(MemoryValidationError, match="bearer_token"):

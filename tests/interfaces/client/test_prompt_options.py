@@ -1,4 +1,4 @@
-"""What features show in a prompt on request: one list of options, which requests, the clients' `prompts.render` and type checkers go by."""
+"""Test the one list of prompt options that requests, `prompts.render` and type checkers share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RENDERS: list[Callable[[httpx.MockTransport], Any]] = [
 
 
 async def rendered(client: Callable[[httpx.MockTransport], Any], **options: Any) -> list[dict[str, Any]]:
-    """The bodies that a call sends."""
+    """Return the request bodies that a call sends."""
     bodies: list[dict[str, Any]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -40,26 +40,26 @@ async def rendered(client: Callable[[httpx.MockTransport], Any], **options: Any)
     return bodies
 
 
-def test_each_option_is_a_field_and_a_keyword() -> None:
+def test_each_prompt_option_is_a_field_and_a_keyword() -> None:
     assert list(PromptOptions.model_fields) == list(PromptOptionArguments.__annotations__)
     assert not PromptOptionArguments.__required_keys__
     for name, hint in get_type_hints(PromptOptionArguments).items():
         assert hint == dict[str, Any] | PromptOptions.model_fields[name].annotation, name
 
 
-def test_no_option_takes_the_name_of_something_else() -> None:
+def test_option_names_do_not_collide_with_other_parameters() -> None:
     own = {*prompt.PromptQuestion.model_fields, *inspect.signature(Prompts.render).parameters}
     assert not own & PromptOptions.model_fields.keys()
     assert MemoryPromptRequest.model_fields.keys() == prompt.PromptQuestion.model_fields.keys() | PromptOptions.model_fields.keys()
 
 
-def test_each_option_may_be_left_out_and_says_what_it_shows() -> None:
+def test_each_option_is_optional_and_described() -> None:
     for name, field in PromptOptions.model_fields.items():
         assert field.default is None, name
         assert field.description, name
 
 
-def test_type_checkers_know_the_keywords() -> None:
+def test_render_keywords_are_typed() -> None:
     assert get_type_hints(Prompts.render)["options"] == Unpack[PromptOptionArguments]
 
 
@@ -77,7 +77,7 @@ async def test_options_are_sent_as_given(client: Callable[[httpx.MockTransport],
 
 
 @pytest.mark.parametrize("client", RENDERS)
-async def test_whose_prompt_it_is_is_sent_with_a_session_and_without(client: Callable[[httpx.MockTransport], Any]) -> None:
+async def test_prompt_scope_is_sent_with_and_without_a_session(client: Callable[[httpx.MockTransport], Any]) -> None:
     whose = {"user_id": "ada", "namespace": "work"}
     (sent,) = await rendered(client, **whose)
     assert sent == {"query": "q", "long_term_search": True, **whose}
@@ -86,6 +86,6 @@ async def test_whose_prompt_it_is_is_sent_with_a_session_and_without(client: Cal
 
 
 @pytest.mark.parametrize("client", RENDERS)
-async def test_an_option_that_nobody_knows_is_refused_as_any_unknown_argument(client: Callable[[httpx.MockTransport], Any]) -> None:
+async def test_unknown_option_raises_type_error(client: Callable[[httpx.MockTransport], Any]) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
         await rendered(client, profil={"tokens": 100})

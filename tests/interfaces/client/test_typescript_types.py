@@ -1,4 +1,4 @@
-"""The types of the TypeScript client are made of the server's OpenAPI document."""
+"""Test that the types of the TypeScript client are generated from the server's OpenAPI document."""
 
 from __future__ import annotations
 

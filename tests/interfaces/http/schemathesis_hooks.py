@@ -1,4 +1,4 @@
-"""What schemathesis has to be told to speak to us; loaded by its process (SCHEMATHESIS_HOOKS)."""
+"""Adapt schemathesis to this API; its process loads this module through SCHEMATHESIS_HOOKS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import schemathesis
 
 @schemathesis.serializer("application/x-ndjson")
 def lines(_: Any, value: Any) -> bytes:
-    """Any value as one line, a list as a line for each; bytes as they are."""
+    """Return any value as one line, a list as one line per item, and bytes unchanged."""
     if isinstance(value, bytes):
         return value
     return b"".join(json.dumps(one, default=str).encode() + b"\n" for one in (value if isinstance(value, list) else [value]))

@@ -1,4 +1,4 @@
-"""The line of each request in the log: method, path without ids, status, ms and request id; never a query, a body or a key."""
+"""Test the access log line: method, path without ids, status, ms, request id; never a query, body or key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Configure = Callable[..., io.StringIO]
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch) -> Generator[Configure]:
-    """Configures logging as a start does; what is said then."""
+    """Configure logging as at startup, and return its output stream."""
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
     out = io.StringIO()
@@ -54,7 +54,7 @@ def told(out: io.StringIO) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, out.getvalue().splitlines()) if line["logger"] == "access"]
 
 
-async def test_a_request_is_a_line(configured: Configure, recorded: Recorded) -> None:
+async def test_each_request_is_one_log_line_without_ids(configured: Configure, recorded: Recorded) -> None:
     out = configured(LOG_FORMAT="json")
     async with client_of(recorded) as client:
         answer = await client.get("/v1/working-memory/monday", params={"user_id": "ada"}, headers={"x-request-id": "mine-1"})
@@ -76,7 +76,7 @@ async def test_a_request_is_a_line(configured: Configure, recorded: Recorded) ->
         assert word not in out.getvalue()
 
 
-async def test_pages_and_paths_of_compatible_apis_are_named(configured: Configure, recorded: Recorded) -> None:
+async def test_paths_of_pages_and_compatible_apis_are_logged(configured: Configure, recorded: Recorded) -> None:
     out = configured(LOG_FORMAT="json")
     async with client_of(recorded, COMPAT_APIS="mem0,supermemory") as client:
         for path in ("/docs", "/docs/swagger-ui.css", "/openapi.json", "/favicon.ico", "/v1/memories/secret/history/"):
@@ -88,7 +88,7 @@ async def test_pages_and_paths_of_compatible_apis_are_named(configured: Configur
     assert "secret" not in "".join(str(line) for line in told(out))
 
 
-async def test_on_a_console_it_is_a_line_like_the_others(configured: Configure, recorded: Recorded) -> None:
+async def test_console_format_logs_the_request_in_the_usual_layout(configured: Configure, recorded: Recorded) -> None:
     out = configured()
     async with client_of(recorded) as client:
         await client.get("/v1/working-memory/monday", headers={"x-request-id": "mine-1"})
@@ -100,7 +100,7 @@ async def test_on_a_console_it_is_a_line_like_the_others(configured: Configure, 
 
 
 @pytest.mark.parametrize("given", [{"ACCESS_LOG": "false"}, {"LOG_LEVEL": "WARNING"}], ids=["off", "only warnings"])
-async def test_it_can_be_switched_off(given: dict[str, str], configured: Configure, recorded: Recorded) -> None:
+async def test_access_log_can_be_switched_off(given: dict[str, str], configured: Configure, recorded: Recorded) -> None:
     out = configured(**given)
     async with client_of(recorded) as client:
         await client.get("/v1/working-memory/monday")
@@ -108,7 +108,9 @@ async def test_it_can_be_switched_off(given: dict[str, str], configured: Configu
 
 
 @pytest.mark.parametrize(("level", "lines"), [("INFO", 0), ("DEBUG", 3)])
-async def test_what_watchers_ask_for_is_told_on_debug_only(level: str, lines: int, configured: Configure, recorded: Recorded) -> None:
+async def test_health_and_metrics_requests_are_logged_at_debug_only(
+    level: str, lines: int, configured: Configure, recorded: Recorded
+) -> None:
     out = configured(LOG_FORMAT="json", LOG_LEVEL=level)
     async with client_of(recorded) as client:
         for path in ("/v1/health", "/v1/ready", "/metrics"):
@@ -116,7 +118,7 @@ async def test_what_watchers_ask_for_is_told_on_debug_only(level: str, lines: in
     assert len(told(out)) == lines
 
 
-async def test_what_is_refused_or_fails_is_told_without_ids(configured: Configure, recorded: Recorded) -> None:
+async def test_refused_and_failed_requests_are_logged_without_ids(configured: Configure, recorded: Recorded) -> None:
     out = configured(LOG_FORMAT="json")
     recorded.answers["working.get"] = RuntimeError("no")
     async with client_of(recorded) as client:
@@ -136,7 +138,7 @@ async def test_what_is_refused_or_fails_is_told_without_ids(configured: Configur
 
 
 @pytest.mark.parametrize("sent", ["a b", 'a"b', "a\\nb", "x" * 129, ""])
-async def test_an_id_that_is_no_plain_word_is_replaced(sent: str, configured: Configure, recorded: Recorded) -> None:
+async def test_unsafe_request_id_is_replaced(sent: str, configured: Configure, recorded: Recorded) -> None:
     out = configured(LOG_FORMAT="json")
     async with client_of(recorded) as client:
         answer = await client.get("/v1/working-memory/monday", headers={"x-request-id": sent})
@@ -144,7 +146,7 @@ async def test_an_id_that_is_no_plain_word_is_replaced(sent: str, configured: Co
 
 
 @pytest.mark.parametrize(("setting", "lines"), [("true", 1), ("false", 0)])
-async def test_a_server_tells_its_requests_unless_it_is_told_not_to(setting: str, lines: int, tmp_path: Path) -> None:
+async def test_serve_writes_access_log_unless_disabled(setting: str, lines: int, tmp_path: Path) -> None:
     given = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "LOG_FORMAT": "json", "ACCESS_LOG": setting}
     async with running(tmp_path, "serve", "--port", "0", warm=True, **given) as server, httpx.AsyncClient() as client:
         url = await server.base_url()

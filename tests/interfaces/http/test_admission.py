@@ -1,4 +1,4 @@
-"""L2: beyond what a process has room for, requests are refused at once with `Retry-After`, and those that were admitted are answered."""
+"""Row L2: beyond its capacity a process refuses requests at once with `Retry-After`, and answers the admitted ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BODY = {"messages": [{"role": "user", "content": "hello", "created_at": "2026-0
 
 
 class Gate:
-    """A service call that waits until it is opened, and counts who came in."""
+    """A service call that waits until the gate opens, and counts its callers."""
 
     def __init__(self) -> None:
         self.entered = 0
@@ -42,7 +42,7 @@ class Gate:
 
 @pytest.fixture
 async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[httpx.AsyncClient, Gate, Recorded]]:
-    """The API with room for four, over a service that does not answer before the gate is opened."""
+    """Provide the API with room for four, over a service that waits for the gate."""
     gate, recorded = Gate(), Recorded()
     recorded.answers["working.append_messages"] = lambda: gate()
     app = create_app(make_settings(MAX_CONCURRENT_REQUESTS=_MOST), recorded.runtime)
@@ -51,7 +51,7 @@ async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[
         gate.open.set()
 
 
-async def test_the_rest_is_refused_while_the_admitted_are_under_way_and_then_there_is_room_again(gated: Any) -> None:
+async def test_requests_beyond_capacity_are_refused_until_admitted_ones_finish(gated: Any) -> None:
     http, gate, _ = gated
     answers: Counter[int] = Counter()
 
@@ -85,7 +85,7 @@ async def test_the_rest_is_refused_while_the_admitted_are_under_way_and_then_the
     assert gate.entered == 3 * _MOST
 
 
-async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
+async def test_disconnected_and_failed_requests_free_their_slot(gated: Any) -> None:
     http, gate, recorded = gated
 
     async def impatient() -> None:
@@ -106,13 +106,13 @@ async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
 
 
 def _beats(limit: AdaptiveLimit, late: float, seconds: float, under_way: int, begin: float) -> float:
-    """The loop is late by so much at every beat for so long; returns the time after it."""
+    """Report this lateness of the loop at every beat for so long; return the time after it."""
     for beat in range(round(seconds * 100)):
         limit.beat(late, begin + beat / 100, under_way)
     return begin + seconds
 
 
-def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
+def test_adaptive_limit_shrinks_while_the_loop_is_late_then_recovers() -> None:
     limit = AdaptiveLimit(256)
     assert limit.requests == 128
     now = _beats(limit, 0.001, 10.0, 256, 0.0)
@@ -136,14 +136,14 @@ def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
     assert limit.requests == 256
 
 
-def test_a_small_limit_stays_as_it_is() -> None:
+def test_small_limit_does_not_shrink() -> None:
     limit = AdaptiveLimit(4)
     _beats(limit, 0.5, 5.0, 4, 0.0)
     assert limit.requests == 4
 
 
-async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two are worked on, six wait without costing anything, the rest is refused; who goes away leaves the line."""
+async def test_requests_queue_while_the_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two requests run, six wait in the queue, the rest is refused. A disconnected client leaves the queue."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 2)
     opened, inside, sent = asyncio.Event(), 0, Counter[int]()
 
@@ -178,8 +178,8 @@ async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.Monk
     assert sent == {200: 2}, "no place was lost"
 
 
-async def test_a_tenant_fills_no_places_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood fills places, line and all; the other one is worked on at once, and when it cannot be, it is next."""
+async def test_flood_of_one_tenant_does_not_block_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flood fills all slots and the queue. The other tenant runs at once, or is next in the queue."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 8)
     inside, sent = Counter[str](), dict[str, Counter[int]](loud=Counter(), quiet=Counter(), other=Counter())
     gates = {name: asyncio.Event() for name in sent}

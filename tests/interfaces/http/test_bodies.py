@@ -1,4 +1,4 @@
-"""Request bodies: how large, in which type, and what happens to what is not JSON."""
+"""Test request bodies: size, content type, and content that is not valid JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _padded(size: int) -> bytes:
     return b'{"context":"' + b"x" * (size - 14) + b'"}'
 
 
-async def test_a_body_of_exactly_the_limit_is_read(served: httpx.AsyncClient) -> None:
+async def test_body_at_the_size_limit_is_accepted(served: httpx.AsyncClient) -> None:
     assert (await served.put(URL, content=_padded(LIMIT), headers=JSON)).status_code == 200
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 10_000_000])
-async def test_a_larger_body_is_refused_and_the_connection_lives(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
+async def test_too_large_body_gets_413_and_keeps_the_connection(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
     answer = await served.put(URL, content=_padded(size), headers=JSON)
     assert (answer.status_code, answer.json()["code"], answer.json()["limit"]) == (413, "too_large", LIMIT)
     assert str(LIMIT) in answer.json()["detail"]
@@ -48,13 +48,13 @@ async def test_a_larger_body_is_refused_and_the_connection_lives(served: httpx.A
 
 
 @pytest.mark.parametrize("size", [LIMIT + 8192, 10_000_000])
-async def test_a_larger_body_in_chunks_is_refused_too(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
+async def test_too_large_chunked_body_gets_413(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
     answer = await served.put(URL, content=_pieces(size), headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert not recorded.calls
 
 
-async def test_chunks_within_the_limit_are_one_body(served: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_chunked_body_within_the_limit_is_joined(served: httpx.AsyncClient, recorded: Recorded) -> None:
     async def chunks() -> AsyncGenerator[bytes, None]:
         yield b'{"context":'
         yield b'"split"'
@@ -65,7 +65,7 @@ async def test_chunks_within_the_limit_are_one_body(served: httpx.AsyncClient, r
 
 
 @pytest.mark.parametrize("declared", ["99999999999999999999", "9" * 5000, "70000"])
-async def test_a_declared_length_is_refused_before_anything_is_sent(served: httpx.AsyncClient, declared: str) -> None:
+async def test_too_large_content_length_is_refused_before_the_body(served: httpx.AsyncClient, declared: str) -> None:
     place = urlsplit(str(served.base_url))
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     head = f"PUT {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {declared}\r\n\r\n"
@@ -76,7 +76,7 @@ async def test_a_declared_length_is_refused_before_anything_is_sent(served: http
     await writer.wait_closed()
 
 
-async def test_a_body_that_does_not_come_ends_at_the_deadline(recorded: Recorded) -> None:
+async def test_missing_body_gets_408_at_the_deadline(recorded: Recorded) -> None:
     async with serving(create_app(load_settings(REQUEST_TIMEOUT_SECONDS=30, BODY_TIMEOUT_SECONDS=0.1), recorded.runtime)) as url:
         place = urlsplit(url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
@@ -86,7 +86,7 @@ async def test_a_body_that_does_not_come_ends_at_the_deadline(recorded: Recorded
         await writer.wait_closed()
 
 
-async def test_a_client_that_leaves_in_the_middle_is_no_error(
+async def test_client_disconnect_during_body_logs_no_error(
     served: httpx.AsyncClient, recorded: Recorded, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = urlsplit(str(served.base_url))
@@ -102,14 +102,14 @@ async def test_a_client_that_leaves_in_the_middle_is_no_error(
 @pytest.mark.parametrize(
     "media", ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/merge-patch+json"]
 )
-async def test_json_by_its_names(api: httpx.AsyncClient, media: str) -> None:
+async def test_json_content_types_are_accepted(api: httpx.AsyncClient, media: str) -> None:
     assert (await api.put(URL, content=b"{}", headers={"Content-Type": media})).status_code == 200
 
 
 @pytest.mark.parametrize(
     "media", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json"]
 )
-async def test_other_types_are_refused(api: httpx.AsyncClient, recorded: Recorded, media: str | None) -> None:
+async def test_other_content_types_get_415(api: httpx.AsyncClient, recorded: Recorded, media: str | None) -> None:
     answer = await api.put(URL, content=b"{}", headers={} if media is None else {"Content-Type": media})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert "application/json" in answer.json()["detail"]
@@ -132,7 +132,7 @@ async def test_other_types_are_refused(api: httpx.AsyncClient, recorded: Recorde
         (b"nul", ""),
     ],
 )
-async def test_what_is_not_json(api: httpx.AsyncClient, recorded: Recorded, body: bytes, hint: str) -> None:
+async def test_invalid_json_gets_422_with_a_hint(api: httpx.AsyncClient, recorded: Recorded, body: bytes, hint: str) -> None:
     answer = await api.put(URL, content=body, headers=JSON)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"] == ["body"]
@@ -141,7 +141,7 @@ async def test_what_is_not_json(api: httpx.AsyncClient, recorded: Recorded, body
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
-async def test_json_that_is_no_object(api: httpx.AsyncClient, body: bytes) -> None:
+async def test_json_that_is_not_an_object_gets_422(api: httpx.AsyncClient, body: bytes) -> None:
     answer = await api.put(URL, content=body, headers=JSON)
     assert answer.status_code == 422
     assert "object" in answer.json()["detail"][0]["msg"]
@@ -160,7 +160,9 @@ async def test_json_that_is_no_object(api: httpx.AsyncClient, body: bytes) -> No
         (b'{"ttl_seconds":99999999999999999999}', ["ttl_seconds"]),
     ],
 )
-async def test_json_that_no_field_takes_names_the_field(api: httpx.AsyncClient, recorded: Recorded, body: bytes, loc: list[str]) -> None:
+async def test_invalid_json_value_gets_422_with_the_field_name(
+    api: httpx.AsyncClient, recorded: Recorded, body: bytes, loc: list[str]
+) -> None:
     answer = await api.put(URL, content=body, headers=JSON)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"] == ["body", *loc]
@@ -172,7 +174,7 @@ async def test_unknown_fields_are_ignored(api: httpx.AsyncClient) -> None:
     assert (await api.put(URL, content=json.dumps({"messages": [message], "session_id": "other", "x": 1}), headers=JSON)).status_code == 200
 
 
-async def test_of_two_equal_keys_the_last_counts(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_last_of_duplicate_keys_wins(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.put(URL, content=b'{"context":"a","context":"b"}', headers=JSON)
     assert recorded.last[1][1].context == "b"
 
@@ -186,7 +188,7 @@ async def large_api(recorded: Recorded) -> AsyncGenerator[httpx.AsyncClient, Non
 
 @pytest.mark.parametrize("item", [b"1", b"{}", b'{"role":"user","content":"x"}'])
 @pytest.mark.parametrize("where", ["messages", "memories", "memories.0.extracted_from"])
-async def test_a_list_beyond_measure_is_refused_by_name(large_api: httpx.AsyncClient, item: bytes, where: str) -> None:
+async def test_too_long_list_is_rejected_with_the_field_name(large_api: httpx.AsyncClient, item: bytes, where: str) -> None:
     outer, _, inner = where.partition(".0.")
     items = b"[" + b",".join([item] * 12_000) + b"]"
     body = b'{"%s":[{"%s":%s}]}' % (outer.encode(), inner.encode(), items) if inner else b'{"%s":%s}' % (outer.encode(), items)
@@ -195,19 +197,19 @@ async def test_a_list_beyond_measure_is_refused_by_name(large_api: httpx.AsyncCl
     assert (answer.status_code, problem["msg"]) == (422, f"{where}: must have at most 10000 items, got 12000: send several requests")
 
 
-async def test_a_long_list_in_the_callers_own_data_is_taken(large_api: httpx.AsyncClient) -> None:
+async def test_long_list_in_session_data_is_accepted(large_api: httpx.AsyncClient) -> None:
     answer = await large_api.put(URL, json={"data": {"numbers": list(range(90_000))}})
     assert answer.status_code == 200
 
 
-async def test_signs_of_json_inside_texts_are_no_values(large_api: httpx.AsyncClient) -> None:
+async def test_json_punctuation_inside_strings_does_not_count_as_values(large_api: httpx.AsyncClient) -> None:
     answer = await large_api.put(URL, json={"context": ',[{:"\\' * 200_000})
     assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("values", [b"1," * 200_000 + b"1", b"{}," * 60_000 + b"{}", b'"",' * 500_000 + b'""', b"[" * 20 + b"1," * 200_000])
 @pytest.mark.parametrize("path", [URL, "/v1/long-term-memory/", "/mcp"])
-async def test_a_body_of_too_many_values_is_refused(recorded: Recorded, path: str, values: bytes) -> None:
+async def test_body_with_too_many_values_is_rejected(recorded: Recorded, path: str, values: bytes) -> None:
     app = create_app(load_settings(), recorded.runtime)
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

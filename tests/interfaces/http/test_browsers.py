@@ -1,4 +1,4 @@
-"""What browsers are told: no answer is framed, guessed at or run, and pages of other origins are let in by name only."""
+"""Test security headers for browsers: no framing, sniffing or scripts, and CORS only for named origins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFLIGHT = {"origin": ORIGIN, "access-control-request-method": "PUT", "access-c
 
 
 @pytest.mark.parametrize("path", ["/v1/health", "/v1/working-memory/s1", "/nowhere", "/metrics", "/openapi.json", "/v1/working-memory/%00"])
-async def test_an_answer_is_data_whatever_its_status(api: httpx.AsyncClient, path: str) -> None:
+async def test_every_response_has_security_headers(api: httpx.AsyncClient, path: str) -> None:
     headers = (await api.get(path)).headers
     assert headers.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
     assert headers["x-content-type-options"] == "nosniff"
@@ -27,7 +27,7 @@ async def test_an_answer_is_data_whatever_its_status(api: httpx.AsyncClient, pat
     assert headers["x-frame-options"] == "DENY"
 
 
-async def test_a_crash_and_a_refusal_for_want_of_credentials_are_data_too(recorded: Recorded) -> None:
+async def test_500_and_401_responses_have_security_headers(recorded: Recorded) -> None:
     recorded.answers["working.get"] = RuntimeError("no")
     for settings, status in ((load_settings(), 500), (load_settings(AUTH_MODE="token"), 401)):
         transport = httpx.ASGITransport(create_app(settings, recorded.runtime))
@@ -37,7 +37,7 @@ async def test_a_crash_and_a_refusal_for_want_of_credentials_are_data_too(record
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-async def test_the_page_runs_the_scripts_it_is_made_of_and_no_others(api: httpx.AsyncClient) -> None:
+async def test_docs_page_allows_only_its_own_scripts(api: httpx.AsyncClient) -> None:
     answer = await api.get("/docs")
     (policy,) = answer.headers.get_list("content-security-policy")
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -52,7 +52,7 @@ async def test_the_page_runs_the_scripts_it_is_made_of_and_no_others(api: httpx.
 
 
 @pytest.mark.parametrize("given", [{}, {"AUTH_MODE": "token"}], ids=["open", "with keys"])
-async def test_browser_finds_its_way_from_the_root(given: dict[str, str], recorded: Recorded) -> None:
+async def test_root_redirects_browsers_to_the_console(given: dict[str, str], recorded: Recorded) -> None:
     transport = httpx.ASGITransport(create_app(load_settings(**given), recorded.runtime))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         start = await client.get("/", headers=BROWSER)
@@ -61,7 +61,7 @@ async def test_browser_finds_its_way_from_the_root(given: dict[str, str], record
 
 
 @pytest.mark.parametrize("given", [{}, {"AUTH_MODE": "token"}], ids=["open", "with keys"])
-async def test_the_page_is_made_of_what_comes_with_the_server(given: dict[str, str], recorded: Recorded) -> None:
+async def test_docs_page_loads_only_bundled_files(given: dict[str, str], recorded: Recorded) -> None:
     transport = httpx.ASGITransport(create_app(load_settings(**given), recorded.runtime))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         page = await client.get("/docs")
@@ -83,12 +83,12 @@ async def test_the_page_is_made_of_what_comes_with_the_server(given: dict[str, s
     assert "http" not in policy
 
 
-async def test_redoc_leads_to_the_page(api: httpx.AsyncClient) -> None:
+async def test_redoc_redirects_to_docs(api: httpx.AsyncClient) -> None:
     answer = await api.get("/redoc")
     assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
 
 
-async def test_behind_a_prefix_the_page_names_it(recorded: Recorded) -> None:
+async def test_docs_page_uses_the_root_path_prefix(recorded: Recorded) -> None:
     transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime), root_path="/memory")
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         text = (await client.get("/memory/docs")).text
@@ -96,7 +96,7 @@ async def test_behind_a_prefix_the_page_names_it(recorded: Recorded) -> None:
     assert "/memory/openapi.json" in text
 
 
-async def test_no_page_of_another_origin_is_let_in_unless_it_is_named(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_cors_headers_are_sent_only_to_allowed_origins(api: httpx.AsyncClient, recorded: Recorded) -> None:
     for answer in (await api.options("/v1/working-memory/s1", headers=PREFLIGHT), await api.get("/v1/health", headers={"origin": ORIGIN})):
         assert not [name for name in answer.headers if name.startswith("access-control")]
     settings = load_settings(AUTH_MODE="token", CORS_ALLOWED_ORIGINS=f"https://other.example, {ORIGIN}")
@@ -111,7 +111,7 @@ async def test_no_page_of_another_origin_is_let_in_unless_it_is_named(api: httpx
         assert "access-control-allow-origin" not in stranger.headers
 
 
-async def test_without_a_console_browsers_find_the_documentation(recorded: Recorded) -> None:
+async def test_root_redirects_browsers_to_docs_without_a_console(recorded: Recorded) -> None:
     transport = httpx.ASGITransport(create_app(load_settings(CONSOLE_ENABLED="false"), recorded.runtime))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         assert (await client.get("/", headers=BROWSER)).headers["location"] == "/docs"

@@ -1,4 +1,4 @@
-"""The console without a browser: its files, words, actions, and the calls of its pages."""
+"""Test the console without a browser: files, translations, actions, and the REST calls of its pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAGES = (
 )
 
 
-def test_vendored_files_are_those_of_the_manifest() -> None:
+def test_vendored_files_match_the_manifest() -> None:
     manifest = json.loads((CONSOLE / "vendored.json").read_text("utf-8"))
     for path, digest in manifest["files"].items():
         assert sha256((ROOT / path).read_bytes()).hexdigest() == digest, f"{path}: run scripts/console/vendor.py"
@@ -52,7 +52,7 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
         assert f"{name}@{package['version']}" in script
 
 
-def test_every_word_of_the_templates_is_in_every_language() -> None:
+def test_every_template_text_is_translated() -> None:
     languages = {path.stem: json.loads(path.read_text("utf-8")) for path in (CONSOLE / "words").glob("*.json")}
     texts = "".join(path.read_text("utf-8") for path in (CONSOLE / "templates").glob("*.html"))
     used = set(re.findall(r"\bt\.([a-z_0-9]+)", texts))
@@ -67,7 +67,7 @@ def test_every_word_of_the_templates_is_in_every_language() -> None:
     assert {f"done_{name}" for name in ACTIONS} <= languages["en"].keys()
 
 
-def test_every_action_has_its_rest_twins() -> None:
+def test_every_action_names_existing_rest_operations() -> None:
     paths: dict[str, Any] = create_app(load_settings()).openapi()["paths"]
     operations = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     for name, action in ACTIONS.items():
@@ -75,7 +75,7 @@ def test_every_action_has_its_rest_twins() -> None:
         assert operations.issuperset(action.twins), name
 
 
-def test_templates_never_trust_data() -> None:
+def test_templates_never_disable_escaping() -> None:
     for path in (CONSOLE / "templates").glob("*.html"):
         text = path.read_text("utf-8")
         assert "|safe" not in text.replace(" ", ""), path.name
@@ -84,9 +84,7 @@ def test_templates_never_trust_data() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"AUTH_MODE": "token"}], ids=["open", "with keys"])
-async def test_pages_are_made_of_what_comes_with_the_server(
-    given: dict[str, str], make_settings: Callable[..., Settings], redis_url: str
-) -> None:
+async def test_console_pages_load_only_bundled_files(given: dict[str, str], make_settings: Callable[..., Settings], redis_url: str) -> None:
     settings = make_settings(**given)
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         page = await client.get("/console", headers=BROWSER, follow_redirects=True)
@@ -102,7 +100,7 @@ async def test_pages_are_made_of_what_comes_with_the_server(
         assert "<script>" not in strange.text
 
 
-async def test_files_are_kept_by_browsers_until_they_change(api: httpx.AsyncClient) -> None:
+async def test_static_files_are_cached_until_they_change(api: httpx.AsyncClient) -> None:
     for name in ASSETS:
         file = await api.get(asset_path(name))
         assert (file.status_code, file.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
@@ -121,7 +119,9 @@ async def test_mcp_of_the_namespace_console_asks_for_credentials(recorded: Recor
         assert (await client.post("/console/mcp/", json={})).status_code == 401
 
 
-async def test_a_page_makes_few_calls(make_settings: Callable[..., Settings], redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_console_page_makes_few_rest_calls(
+    make_settings: Callable[..., Settings], redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
     call = rest.Rest.__call__
 
@@ -142,7 +142,7 @@ async def test_a_page_makes_few_calls(make_settings: Callable[..., Settings], re
             assert 1 <= len(calls) <= MOST_CALLS, (page, calls)
 
 
-async def test_calls_of_the_console_are_audited_and_counted_as_any_other(
+async def test_console_calls_are_audited_and_rate_limited(
     make_settings: Callable[..., Settings], redis_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="1", LIMIT_REQUESTS_BURST="3")
@@ -155,5 +155,5 @@ async def test_calls_of_the_console_are_audited_and_counted_as_any_other(
 
 
 def served(app: FastAPI) -> Any:
-    """A client of the application."""
+    """Return a client of the application."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")

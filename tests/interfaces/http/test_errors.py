@@ -1,4 +1,4 @@
-"""How failures are answered: always JSON, always with a code, never with the input or the internals."""
+"""Test error responses: always JSON with a code, and never the input or internals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
 
 
 @pytest.mark.parametrize(("error", "status", "code"), CASES, ids=[code for _, _, code in CASES])
-async def test_every_error_of_ours_has_its_answer(
+async def test_every_error_type_maps_to_status_and_code(
     api: httpx.AsyncClient, recorded: Recorded, error: errors.AgentMemoryError, status: int, code: str
 ) -> None:
     recorded.answers["working.get"] = error
@@ -59,7 +59,7 @@ async def test_every_error_of_ours_has_its_answer(
     assert answer.headers.get("www-authenticate") == ("Bearer" if isinstance(error, errors.Unauthenticated) else None)
 
 
-def test_no_error_is_left_out() -> None:
+def test_error_cases_cover_every_error_type() -> None:
     def family(kind: type[errors.AgentMemoryError]) -> set[type[errors.AgentMemoryError]]:
         return {kind}.union(*(family(child) for child in kind.__subclasses__() if child.__module__ == errors.__name__))
 
@@ -67,7 +67,7 @@ def test_no_error_is_left_out() -> None:
     assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.RetryLater, errors.StartupError, errors.UnknownWork}
 
 
-async def test_bad_input_found_by_a_service_looks_like_any_other(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_bad_input_of_a_service_has_the_validation_error_shape(api: httpx.AsyncClient, recorded: Recorded) -> None:
     recorded.answers["working.put"] = errors.BadInput("is in the future; give the time it was said", field="messages.3.created_at")
     answer = await api.put("/v1/working-memory/s1", json={})
     assert answer.status_code == 422
@@ -83,7 +83,7 @@ async def test_bad_input_found_by_a_service_looks_like_any_other(api: httpx.Asyn
     }
 
 
-async def test_input_is_never_echoed_and_problems_are_bounded(api: httpx.AsyncClient) -> None:
+async def test_validation_error_never_echoes_input_and_lists_at_most_20_problems(api: httpx.AsyncClient) -> None:
     secret = "s3cret" * 100
     body = {
         "messages": [{"role": secret, "content": 5, secret: secret} for _ in range(5)] + [None] * 100,
@@ -97,7 +97,7 @@ async def test_input_is_never_echoed_and_problems_are_bounded(api: httpx.AsyncCl
     assert all(set(problem) == {"type", "loc", "msg"} for problem in answer.json()["detail"])
 
 
-async def test_an_unknown_filter_key_does_not_come_back_whole(api: httpx.AsyncClient) -> None:
+async def test_long_unknown_filter_key_is_not_echoed(api: httpx.AsyncClient) -> None:
     answer = await api.post("/v1/long-term-memory/search", json={"user_id": {"eq": "u", "k" * 10_000: 1}})
     assert answer.status_code == 422
     assert len(answer.content) < 1000
@@ -106,7 +106,7 @@ async def test_an_unknown_filter_key_does_not_come_back_whole(api: httpx.AsyncCl
 @pytest.mark.parametrize(
     "error", [RuntimeError("password"), ValueError("password"), TimeoutError("password"), ConnectionError("password"), KeyError("x")]
 )
-async def test_the_unexpected_is_a_500_in_json_with_the_trace_in_the_log(
+async def test_unexpected_error_gives_json_500_and_a_logged_traceback(
     api: httpx.AsyncClient, recorded: Recorded, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorded.answers["working.get"] = error
@@ -119,7 +119,7 @@ async def test_the_unexpected_is_a_500_in_json_with_the_trace_in_the_log(
     assert "s1" not in record.getMessage()
 
 
-async def test_the_connection_survives_a_500() -> None:
+async def test_connection_stays_open_after_a_500() -> None:
     recorded = Recorded(answers={"working.get": RuntimeError("no")})
     app = create_app(load_settings(), recorded.runtime)
     async with serving(app) as url, httpx.AsyncClient(base_url=url, limits=httpx.Limits(max_connections=1)) as client:
@@ -150,7 +150,7 @@ async def test_a_request_ends_at_its_deadline() -> None:
     assert cancelled.is_set()
 
 
-async def test_before_the_runtime_is_open_requests_are_told_to_come_back() -> None:
+async def test_requests_before_the_runtime_opens_get_503_with_retry_after() -> None:
     app = create_app(load_settings())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         assert (await client.get("/v1/health")).status_code == 200
@@ -158,7 +158,7 @@ async def test_before_the_runtime_is_open_requests_are_told_to_come_back() -> No
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-async def test_without_a_runtime_and_without_a_redis_the_start_fails() -> None:
+async def test_app_without_runtime_and_redis_url_fails_to_start() -> None:
     app = create_app(load_settings())
     with pytest.raises(errors.StartupError, match="REDIS_URL"):
         async with app.router.lifespan_context(app):
@@ -169,21 +169,21 @@ async def test_without_a_runtime_and_without_a_redis_the_start_fails() -> None:
     ("sent", "kept"),
     [("abc-1.2:3_4", True), ("x" * 128, True), ("x" * 129, False), ("", False), ("a b", False), ("a\tb", False), ('"><script>', False)],
 )
-async def test_request_ids(api: httpx.AsyncClient, sent: str, kept: bool) -> None:
+async def test_request_id_is_echoed_if_valid_and_generated_otherwise(api: httpx.AsyncClient, sent: str, kept: bool) -> None:
     answer = await api.get("/v1/health", headers={"X-Request-Id": sent})
     assert (answer.headers["x-request-id"] == sent) is kept
     assert answer.headers["x-request-id"]
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_errors_carry_the_request_id_too(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_error_responses_carry_the_request_id(api: httpx.AsyncClient, recorded: Recorded) -> None:
     recorded.answers["working.get"] = RuntimeError("no")
     for path in ("/nowhere", "/v1/working-memory/s1", "/v1/working-memory/%00"):
         answer = await api.get(path, headers={"X-Request-Id": "r1"})
         assert (answer.headers["x-request-id"], answer.headers["x-content-type-options"]) == ("r1", "nosniff")
 
 
-async def test_ready_says_what_is_missing(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_ready_lists_failed_checks(api: httpx.AsyncClient, recorded: Recorded) -> None:
     answer = await api.get("/v1/ready")
     assert (answer.status_code, answer.json()) == (200, {"ready": True, "checks": {"redis": "ok"}})
     readiness = await recorded.answer("ready")
@@ -199,7 +199,7 @@ async def test_ready_says_what_is_missing(api: httpx.AsyncClient, recorded: Reco
     assert said["detail"] == "not ready; the index is gone"
 
 
-async def test_metrics_count_by_template_and_never_by_id(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_metrics_are_labeled_by_route_template_without_ids(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.get("/v1/working-memory/a-private-id?user_id=a-private-user")
     await api.get("/a-private-path")
     await api.request("BREW", "/v1/health")

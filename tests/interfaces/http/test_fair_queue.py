@@ -1,4 +1,4 @@
-"""The fair line: places and turns are shared between tenants, whoever sends how much."""
+"""Test the fair queue: it shares slots and turns between tenants, whatever each of them sends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _STEPS = st.lists(st.tuples(st.sampled_from(["begin", "end", "give up", "overflo
 
 
 @given(steps=_STEPS, limit=st.integers(1, 40))
-def test_nobody_is_lost_or_overtaken_and_no_share_is_exceeded(steps: list[tuple[str, str]], limit: int) -> None:
-    """Any course of requests that come, end, give up and are pushed out, against what a plain count of them says."""
+def test_queue_keeps_order_and_shares_under_any_sequence_of_events(steps: list[tuple[str, str]], limit: int) -> None:
+    """Compare random arrivals, ends, withdrawals and evictions with a plain model."""
     queue, now = FairQueue[int](fair=True), 0.0
     working: Counter[str] = Counter()
     lines: defaultdict[str, list[int]] = defaultdict(list)
@@ -46,7 +46,7 @@ def test_nobody_is_lost_or_overtaken_and_no_share_is_exceeded(steps: list[tuple[
 
 
 def starts(queue: FairQueue[str], tenant: str, limit: int, now: float) -> bool:
-    """True if a new request of a tenant starts at once; else it goes away."""
+    """True if a new request of a tenant starts at once; otherwise the request is withdrawn."""
     queue.append(tenant, "new")
     started = queue.next(limit, now)
     if started is None:
@@ -54,7 +54,7 @@ def starts(queue: FairQueue[str], tenant: str, limit: int, now: float) -> bool:
     return started == (tenant, "new")
 
 
-def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
+def test_idle_tenant_is_next_despite_a_long_queue() -> None:
     queue = FairQueue[str](fair=True)
     for number in range(1000):
         queue.note_arrival("loud", 0.0)
@@ -73,8 +73,8 @@ def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
     assert queue.next(16, 5.0) is not None, "alone again it has nearly all"
 
 
-def test_who_competes_has_the_places_that_rivals_are_left() -> None:
-    """The fewer, the later the loop is; one in any case, and all but the free ones for whoever is alone."""
+def test_busy_tenant_gets_only_the_contested_slots_while_rivals_exist() -> None:
+    """A late loop contests fewer slots, but at least one. A lone tenant gets all except the reserved slots."""
     queue = FairQueue[str](fair=True)
     for name in ("quiet", "loud"):
         queue.note_arrival(name, 0.0)
@@ -95,7 +95,7 @@ def test_who_competes_has_the_places_that_rivals_are_left() -> None:
     assert began == 28
 
 
-def test_where_all_are_one_they_have_all_places_in_the_order_of_their_coming() -> None:
+def test_unfair_queue_serves_all_slots_in_arrival_order() -> None:
     queue = FairQueue[str](fair=False)
     for _ in range(4):
         queue.note_arrival("", 0.0)

@@ -1,4 +1,4 @@
-"""Fields and parameters that nobody knows: near misses of whose data is meant are refused, the others are named in a header."""
+"""Test unknown fields: near misses of scope fields are refused, other unknown fields are named in a header."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def refusals(answer: httpx.Response) -> dict[str, str]:
         ),
     ],
 )
-async def test_near_misses_are_refused_with_the_right_name(
+async def test_misspelled_scope_field_is_refused_with_the_right_name(
     api: httpx.AsyncClient, recorded: Recorded, method: str, path: str, body: Any, place: str, meant: str
 ) -> None:
     assert f"say {meant}" in refusals(await api.request(method, path, json=body))[place]
     assert recorded.calls == []
 
 
-async def test_what_else_is_wrong_is_said_in_the_same_answer(api: httpx.AsyncClient) -> None:
+async def test_misspelled_and_invalid_fields_are_reported_together(api: httpx.AsyncClient) -> None:
     found = refusals(await api.post("/v1/memory/prompt", json={"user": "ada", "session": {"session_id": ""}}))
     assert found.keys() == {"body.user", "body.query", "body.session.session_id"}
 
@@ -112,7 +112,7 @@ async def test_other_unknown_fields_are_named_in_a_header(
         ("POST", "/v1/long-term-memory/search", {"text": "x", "metadata": {"user": {"eq": 1}}}),
     ],
 )
-async def test_known_fields_and_the_callers_own_objects_are_not_spoken_of(
+async def test_known_fields_and_free_objects_are_not_reported(
     api: httpx.AsyncClient, strict: httpx.AsyncClient, method: str, path: str, body: Any
 ) -> None:
     for client in (api, strict):
@@ -136,7 +136,7 @@ async def test_known_fields_and_the_callers_own_objects_are_not_spoken_of(
         ("POST", "/v1/long-term-memory/purge?agent_id=a", {"session_id": "s"}, "query.agent_id"),
     ],
 )
-async def test_nothing_is_deleted_where_a_parameter_would_not_narrow_it(
+async def test_delete_is_refused_if_a_scope_parameter_has_no_effect(
     api: httpx.AsyncClient, recorded: Recorded, method: str, path: str, body: Any, place: str
 ) -> None:
     assert place in refusals(await api.request(method, path, json=body))
@@ -160,7 +160,7 @@ async def test_a_plain_value_in_a_filter_means_equality(api: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("value", ["", "\ud800", 5, True])
-async def test_a_plain_value_is_checked_as_any(api: httpx.AsyncClient, value: Any) -> None:
+async def test_invalid_plain_filter_value_is_rejected(api: httpx.AsyncClient, value: Any) -> None:
     body = json.dumps({"user_id": value}).encode()
     answer = await api.post("/v1/long-term-memory/search", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422

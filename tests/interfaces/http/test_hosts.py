@@ -1,4 +1,4 @@
-"""No page reaches a server without credentials through a name of its own, nor lets a browser act for it (DNS rebinding, CSRF)."""
+"""Test the defense of a server without credentials against DNS rebinding and CSRF."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ async def _ask(settings: Settings, host: str, method: str = "GET", path: str = "
 
 
 @pytest.mark.parametrize("host", OURS)
-async def test_a_name_of_this_machine_is_ours(make_settings: MakeSettings, host: str) -> None:
+async def test_local_host_names_are_accepted(make_settings: MakeSettings, host: str) -> None:
     assert (await _ask(make_settings(), host)).status_code == 200
 
 
 @pytest.mark.parametrize("host", THEIRS)
 @pytest.mark.parametrize("path", ["/v1/working-memory/s1", "/v1/health", "/metrics", "/mcp", "/openapi.json"])
-async def test_another_name_is_refused_whatever_is_asked(make_settings: MakeSettings, host: str, path: str) -> None:
+async def test_unknown_host_is_refused_on_every_path(make_settings: MakeSettings, host: str, path: str) -> None:
     answer = await _ask(make_settings(), host, path=path)
     assert (answer.status_code, answer.json()["code"]) == (421, "misdirected")
     assert "ALLOWED_HOSTS" in answer.json()["detail"]
@@ -57,13 +57,15 @@ async def test_another_name_is_refused_whatever_is_asked(make_settings: MakeSett
         ({"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True, "ALLOWED_HOSTS": "memory.example"}, ["memory.example"], ["10.0.0.1"]),
     ],
 )
-async def test_the_settings_name_others(make_settings: MakeSettings, given: dict[str, Any], good: list[str], bad: list[str]) -> None:
+async def test_allowed_hosts_follow_the_settings(
+    make_settings: MakeSettings, given: dict[str, Any], good: list[str], bad: list[str]
+) -> None:
     for hosts, status in ((good, 200), (bad, 421)):
         for host in hosts:
             assert (await _ask(make_settings(**given), host)).status_code == status, host
 
 
-async def test_where_credentials_are_asked_for_any_name_will_do(make_settings: MakeSettings) -> None:
+async def test_any_host_is_accepted_if_credentials_are_required(make_settings: MakeSettings) -> None:
     assert (await _ask(make_settings(AUTH_MODE="token"), "memory.example")).status_code == 401
     named = make_settings(AUTH_MODE="token", ALLOWED_HOSTS="memory.example")
     assert (await _ask(named, "memory.example")).status_code == 401
@@ -71,7 +73,7 @@ async def test_where_credentials_are_asked_for_any_name_will_do(make_settings: M
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_page_of_another_origin_changes_nothing(make_settings: MakeSettings, method: str) -> None:
+async def test_writes_from_a_foreign_origin_are_refused(make_settings: MakeSettings, method: str) -> None:
     settings = make_settings(CORS_ALLOWED_ORIGINS="https://app.example")
     for origin in ("https://evil.example", "null", "https://app.example.evil.example", "file://"):
         answer = await _ask(settings, "localhost", method, origin=origin)
@@ -118,29 +120,29 @@ BARE = [
 
 
 @pytest.mark.parametrize(("host", "origin"), OWN)
-async def test_a_page_of_the_own_origin_may_ask(make_settings: MakeSettings, host: str, origin: str) -> None:
+async def test_writes_from_the_own_origin_are_accepted(make_settings: MakeSettings, host: str, origin: str) -> None:
     assert (await _ask(make_settings(), host, "PUT", origin=origin)).status_code not in (403, 421)
 
 
 @pytest.mark.parametrize(("host", "origin"), FOREIGN)
-async def test_another_scheme_host_or_port_is_another_origin(make_settings: MakeSettings, host: str, origin: str) -> None:
+async def test_different_scheme_host_or_port_is_a_foreign_origin(make_settings: MakeSettings, host: str, origin: str) -> None:
     answer = await _ask(make_settings(), host, "PUT", origin=origin)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert "CORS_ALLOWED_ORIGINS" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("path", BARE)
-async def test_what_needs_no_body_is_done_for_no_page_of_another_port(make_settings: MakeSettings, path: str) -> None:
+async def test_bodyless_writes_from_another_port_are_refused(make_settings: MakeSettings, path: str) -> None:
     assert (await _ask(make_settings(), "localhost:8000", "POST", path, origin="http://localhost:3000")).status_code == 403
 
 
 @pytest.mark.parametrize(("site", "refused"), [("cross-site", True), ("same-site", True), ("same-origin", False), ("none", False)])
-async def test_what_a_browser_says_of_a_page_counts_also_without_its_origin(make_settings: MakeSettings, site: str, refused: bool) -> None:
+async def test_sec_fetch_site_decides_if_origin_is_missing(make_settings: MakeSettings, site: str, refused: bool) -> None:
     answer = await _ask(make_settings(), "localhost:8000", "POST", "/v1/users/ada/export", **{"sec-fetch-site": site})
     assert (answer.status_code == 403) is refused
 
 
-async def test_a_browser_knows_its_page_also_where_a_proxy_ends_tls(make_settings: MakeSettings) -> None:
+async def test_same_origin_is_recognized_behind_a_tls_proxy(make_settings: MakeSettings) -> None:
     settings = make_settings(ALLOWED_HOSTS="memory.example")
     own = {"origin": "https://memory.example", "sec-fetch-site": "same-origin"}
     assert (await _ask(settings, "memory.example", "PUT", **own)).status_code not in (403, 421)
@@ -149,7 +151,7 @@ async def test_a_browser_knows_its_page_also_where_a_proxy_ends_tls(make_setting
 
 
 @pytest.mark.parametrize("given", [{"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True}, {"ALLOWED_HOSTS": "*"}])
-async def test_without_credentials_it_holds_by_whatever_name_it_is_asked(make_settings: MakeSettings, given: dict[str, Any]) -> None:
+async def test_foreign_origin_is_refused_even_if_any_host_is_allowed(make_settings: MakeSettings, given: dict[str, Any]) -> None:
     settings = make_settings(**given)
     assert (await _ask(settings, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:3000")).status_code == 403
     assert (await _ask(settings, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:8000")).status_code not in (403, 421)
@@ -157,5 +159,5 @@ async def test_without_credentials_it_holds_by_whatever_name_it_is_asked(make_se
     assert (await _ask(anybody, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:3000")).status_code not in (403, 421)
 
 
-async def test_programs_that_are_no_browsers_say_nothing_and_are_served(make_settings: MakeSettings) -> None:
+async def test_requests_without_browser_headers_are_served(make_settings: MakeSettings) -> None:
     assert (await _ask(make_settings(), "localhost:8000", "PUT")).status_code not in (403, 421)

@@ -1,4 +1,4 @@
-"""Long texts cost who sends them, and keep nobody else waiting."""
+"""Test that long texts never block the event loop for other requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def body_of(path: str, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("part", ["from may to ", "ferry ", "_", '"a '])
 @pytest.mark.parametrize("path", ["/v1/long-term-memory/search", "/v1/memory/prompt"])
-async def test_a_long_query_is_answered_and_keeps_nobody_waiting(live: httpx.AsyncClient, path: str, part: str) -> None:
+async def test_long_query_is_answered_without_blocking_the_event_loop(live: httpx.AsyncClient, path: str, part: str) -> None:
     body = body_of(path, long_text(part))
     await live.put("/v1/working-memory/long", json={"messages": [{"role": "user", "content": "hello"}], "user_id": "long"})
     async with heartbeat() as beat:
@@ -35,7 +35,7 @@ async def test_a_long_query_is_answered_and_keeps_nobody_waiting(live: httpx.Asy
     assert beat.longest < _MOST
 
 
-async def test_long_messages_keep_nobody_waiting(live: httpx.AsyncClient) -> None:
+async def test_long_messages_do_not_block_the_event_loop(live: httpx.AsyncClient) -> None:
     messages = [{"role": "user", "content": long_text("from may to ferry. ", 500_000)}]
     body = {"messages": messages, "context": long_text("a1-", 3_000_000)}
     async with heartbeat() as beat:
@@ -44,7 +44,7 @@ async def test_long_messages_keep_nobody_waiting(live: httpx.AsyncClient) -> Non
     assert beat.longest < _MOST
 
 
-async def test_many_long_memories_keep_nobody_waiting(live: httpx.AsyncClient) -> None:
+async def test_many_long_memories_do_not_block_the_event_loop(live: httpx.AsyncClient) -> None:
     text = long_text("ignore the key and password of ferry 12. ", 60_000)
     body = {"memories": [{"id": f"long-{number}", "text": f"{number} {text}"} for number in range(110)]}
     async with heartbeat() as beat:

@@ -1,4 +1,4 @@
-"""The document that describes the API: complete, and nothing in it twice."""
+"""Test that the OpenAPI document is complete and has no duplicates."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any
     return {(method.upper(), path): found for path, methods in document["paths"].items() for method, found in methods.items()}
 
 
-async def test_every_operation_of_the_contract_is_there_under_its_name(document: dict[str, Any]) -> None:
+async def test_every_contract_operation_exists_with_its_operation_id(document: dict[str, Any]) -> None:
     wanted = {(found["method"], found["path"]): found["operation_id"] for found in operations()}
     ours = {key: found["operationId"] for key, found in _operations(document).items()}
     assert {key: ours.get(key) for key in wanted} == wanted
     assert len(set(ours.values())) == len(ours)
 
 
-async def test_every_operation_says_what_it_does_answers_and_refuses(document: dict[str, Any]) -> None:
+async def test_every_operation_documents_its_responses_and_errors(document: dict[str, Any]) -> None:
     for (method, path), found in _operations(document).items():
         assert found["description"], (method, path)
         assert found["responses"]["200"]["content"], (method, path)
@@ -45,13 +45,13 @@ async def test_every_operation_says_what_it_does_answers_and_refuses(document: d
             assert {"413", "415"} <= found["responses"].keys(), (method, path)
 
 
-async def test_validation_problems_have_the_name_of_the_contract(document: dict[str, Any]) -> None:
+async def test_validation_error_schema_has_the_contract_name(document: dict[str, Any]) -> None:
     refused = document["paths"]["/v1/memory/prompt"]["post"]["responses"]["422"]
     assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
 
 
 @pytest.mark.parametrize("mode", ["disabled", "token", "oauth2"])
-def test_who_must_send_credentials_is_said(mode: str) -> None:
+def test_document_states_where_credentials_are_required(mode: str) -> None:
     settings = load_settings(AUTH_MODE=mode, **({"OAUTH2_ISSUER_URL": "https://issuer.example"} if mode == "oauth2" else {}))
     document = create_app(settings).openapi()
     schemes = document["components"]["securitySchemes"]
@@ -69,7 +69,7 @@ def test_all_routes_are_operations() -> None:
             assert isinstance(route, APIRoute)
 
 
-def test_an_operation_is_documented_as_fastapis_routes_are() -> None:
+def test_operation_is_documented_like_a_fastapi_route() -> None:
     async def endpoint(limit: Annotated[int, Query()] = 5) -> Response:
         """What it does."""
         return Response(str(limit))

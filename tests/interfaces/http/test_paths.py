@@ -1,4 +1,4 @@
-"""Which path reaches which operation, and with which ids."""
+"""Test which path reaches which operation, and with which ids."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ async def test_both_slash_forms_reach_the_operation(
 @pytest.mark.parametrize(
     "path", ["/v1/health", "/v1/health/", "/v1/ready", "/v1/ready/", "/metrics", "/metrics/", "/docs", "/openapi.json"]
 )
-async def test_pages_for_operators(api: httpx.AsyncClient, path: str) -> None:
+async def test_operator_pages_are_served(api: httpx.AsyncClient, path: str) -> None:
     assert (await api.get(path)).status_code == 200
 
 
 @pytest.mark.parametrize(
     "given", ["a", "caf\u00e9 au lait", "\u65e5\u672c", "a:b", "a%2Fb?", "..x", "\ufffd", "#", "a+b", "x" * 512, "\U0001f600"]
 )
-async def test_ids_arrive_as_they_were_sent(api: httpx.AsyncClient, recorded: Recorded, given: str) -> None:
+async def test_ids_in_paths_are_decoded_exactly(api: httpx.AsyncClient, recorded: Recorded, given: str) -> None:
     quoted = _quote(given)
     assert (await api.get(f"/v1/working-memory/{quoted}", params={"user_id": given})).status_code == 200
     _, arguments, keywords = recorded.last
@@ -55,13 +55,13 @@ async def test_ids_arrive_as_they_were_sent(api: httpx.AsyncClient, recorded: Re
     assert recorded.last[1] == (given,)
 
 
-async def test_a_head_without_a_body_is_answered(api: httpx.AsyncClient) -> None:
+async def test_head_request_gets_headers_without_a_body(api: httpx.AsyncClient) -> None:
     for _ in range(2):
         answer = await api.head("/docs")
         assert (answer.status_code, answer.content, int(answer.headers["content-length"]) > 0) == (200, b"", True)
 
 
-async def test_two_spellings_of_one_id_are_one(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_session_id_is_normalized_to_nfc(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.get("/v1/working-memory/" + _quote("cafe\u0301"))
     assert recorded.last[1] == ("caf\u00e9",)
 
@@ -138,19 +138,19 @@ async def test_bad_parameters_are_refused_by_name(api: httpx.AsyncClient, path: 
     assert answer.json()["detail"][0]["loc"] == ["query", field]
 
 
-async def test_too_many_parameters(api: httpx.AsyncClient) -> None:
+async def test_too_many_parameters_are_rejected(api: httpx.AsyncClient) -> None:
     answer = await api.delete("/v1/long-term-memory?" + "&".join(["memory_ids=a"] * 2001))
     assert answer.status_code == 422
     assert "2000" in answer.text
 
 
-async def test_get_of_search_is_a_memory_id(api: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_get_search_path_reads_the_memory_named_search(api: httpx.AsyncClient, recorded: Recorded) -> None:
     await api.get("/v1/long-term-memory/search")
     assert recorded.last[:2] == ("longterm.get", ("search",))
 
 
 @pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)])
-async def test_unknown_paths(api: httpx.AsyncClient, path: str, status: int) -> None:
+async def test_unknown_path_gets_404(api: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await api.get(httpx.URL("http://localhost" + path))
     assert (answer.status_code, answer.json()) == (status, {"detail": "Not Found", "code": "not_found"})
 
@@ -158,7 +158,7 @@ async def test_unknown_paths(api: httpx.AsyncClient, path: str, status: int) -> 
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", "/v1/health"), ("POST", "/v1/working-memory/s1"), ("HEAD", "/v1/health"), ("PUT", "/v1/memory/prompt")]
 )
-async def test_wrong_methods(api: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_wrong_method_gets_405_with_allow(api: httpx.AsyncClient, method: str, path: str) -> None:
     answer = await api.request(method, path)
     assert answer.status_code == 405
     assert "allow" in answer.headers

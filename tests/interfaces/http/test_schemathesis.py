@@ -1,7 +1,7 @@
-"""Requests made from our own OpenAPI document, right and wrong ones: no internal error, and every answer is as the document has it.
+"""Send valid and invalid requests generated from the OpenAPI document: no internal error, every answer as documented.
 
-A short run, the same every time. A long one, in all of schemathesis' phases:
-SCHEMATHESIS_EXAMPLES=100 make test ARGS="tests/interfaces/http/test_schemathesis.py -n 0".
+The run is short and deterministic. For a long run: SCHEMATHESIS_EXAMPLES=100 make test
+ARGS="tests/interfaces/http/test_schemathesis.py -n 0".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row S2: who sends slowly, or never to the end, is cut off with a 408, and keeps nobody else waiting."""
+"""Row S2: a client that sends slowly or incompletely gets a 408, and delays nobody else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEVER = 3600
 
 
 class Line:
-    """A connection, spoken to in bytes."""
+    """A raw connection that sends and receives bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -45,13 +45,13 @@ class Line:
         await self._writer.drain()
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next answer: its status, headers and body."""
+        """Return the status, headers and body of the next answer."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         return int(head[0].split()[1]), headers, await self._reader.readexactly(int(headers.get("content-length", 0)))
 
     async def rest(self) -> bytes:
-        """What comes until the server closes the connection."""
+        """Return everything until the server closes the connection."""
         return await self._reader.read()
 
     async def until(self, text: bytes) -> None:
@@ -76,7 +76,7 @@ async def served(recorded: Recorded, *, keep_alive: int = 75, **given: Any) -> A
 
 @pytest.fixture(scope="module")
 async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
-    """A server that waits for a fifth of a second, and hardly longer for more bytes."""
+    """Start a server that waits a fifth of a second, and hardly longer when more bytes arrive."""
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(body_deadline, "BYTES_PER_SECOND", 100 * LONG)
@@ -112,7 +112,7 @@ UNFINISHED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", UNFINISHED)
-async def test_what_does_not_come_to_an_end_is_a_408_that_says_why(impatient: tuple[str, Recorded], name: str) -> None:
+async def test_incomplete_request_gets_408_with_the_reason(impatient: tuple[str, Recorded], name: str) -> None:
     url, recorded = impatient
     said, part = UNFINISHED[name]
     async with connected(url) as line:
@@ -128,7 +128,7 @@ async def test_what_does_not_come_to_an_end_is_a_408_that_says_why(impatient: tu
     assert not recorded.calls
 
 
-async def test_who_waits_to_be_told_to_go_on_and_does_not_is_late_too(impatient: tuple[str, Recorded]) -> None:
+async def test_body_missing_after_100_continue_gets_408(impatient: tuple[str, Recorded]) -> None:
     url, _ = impatient
     async with connected(url) as line:
         await line.send(head("Content-Length: 100", "Expect: 100-continue"))
@@ -136,7 +136,7 @@ async def test_who_waits_to_be_told_to_go_on_and_does_not_is_late_too(impatient:
         assert (await line.answer())[0] == 408
 
 
-async def test_who_was_refused_for_its_length_is_not_listened_to_for_ever(impatient: tuple[str, Recorded]) -> None:
+async def test_connection_closes_after_413(impatient: tuple[str, Recorded]) -> None:
     url, _ = impatient
     async with connected(url) as line:
         await line.send(head("Content-Length: 99999999"), "x")
@@ -144,11 +144,11 @@ async def test_who_was_refused_for_its_length_is_not_listened_to_for_ever(impati
         assert await line.rest() == b""
 
 
-def test_body_that_pauses_is_given_ten_seconds_by_default() -> None:
+def test_body_timeout_is_ten_seconds_by_default() -> None:
     assert ServerSettings.model_fields["body_timeout_seconds"].default == 10
 
 
-async def test_body_that_drips_is_refused_when_its_time_is_over(recorded: Recorded) -> None:
+async def test_dripping_body_gets_408_when_its_time_is_over(recorded: Recorded) -> None:
     async with served(recorded, BODY_TIMEOUT_SECONDS=0.5) as url, connected(url) as line:
         await line.send(head("Content-Length: 100"))
         answer = asyncio.create_task(line.answer())
@@ -162,13 +162,13 @@ async def test_body_that_drips_is_refused_when_its_time_is_over(recorded: Record
 
 
 async def has_passed(url: str) -> None:
-    """Returns when a deadline has passed that began after the call."""
+    """Return after a deadline that began after the call has passed."""
     async with connected(url) as other:
         await other.send("GET /")
         assert (await other.answer())[0] == 408
 
 
-async def test_what_came_of_a_body_gives_it_time(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_received_bytes_extend_the_body_deadline(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_deadline, "BYTES_PER_SECOND", 1)
     async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
         await line.send(head("Content-Length: 17") + '{"context":')
@@ -182,10 +182,10 @@ async def test_what_came_of_a_body_gives_it_time(recorded: Recorded, monkeypatch
     [(asyncio.new_event_loop, 0.05), (uvloop.new_event_loop, 0.05), (uvloop.new_event_loop, -NEVER)],
     ids=["asyncio", "uvloop", "by turns of the loop alone"],
 )
-def test_what_came_in_time_is_not_late_because_we_are(
+def test_blocked_server_does_not_time_out_a_body_received_in_time(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], second_look: float
 ) -> None:
-    """The whole body lies in the kernel, and the loop stands still for longer than there is time for it."""
+    """The kernel holds the whole body, but the loop is blocked for longer than the deadline."""
     monkeypatch.setattr(body_deadline, "_SECOND_LOOK_SECONDS", second_look)
     waiting: list[TimedBody] = []
     receive = TimedBody.receive
@@ -197,7 +197,7 @@ def test_what_came_in_time_is_not_late_because_we_are(
     monkeypatch.setattr(TimedBody, "receive", noted)
 
     class StandsStill(asyncio.Protocol):
-        """Reads what came for somebody else: timers come before the next reading."""
+        """Simulate a blocked loop: timers fire before the next read."""
 
         def __init__(self, line: socket.socket) -> None:
             self._line = line
@@ -232,7 +232,7 @@ BEHIND_A_GATE: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", BEHIND_A_GATE)
-async def test_who_has_to_wait_for_us_is_not_late(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+async def test_waiting_for_admission_does_not_count_as_a_slow_body(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     said, body = BEHIND_A_GATE[name]
     gate, arrived, admits = asyncio.Event(), asyncio.Event(), AdmissionMiddleware.__call__
 
@@ -261,7 +261,7 @@ async def test_who_has_to_wait_for_us_is_not_late(recorded: Recorded, monkeypatc
         assert (await line.answer())[0] == 200
 
 
-async def test_a_request_behind_another_is_told_to_go_on_in_its_turn(recorded: Recorded) -> None:
+async def test_pipelined_request_gets_100_continue_in_its_turn(recorded: Recorded) -> None:
     async with served(recorded) as url, connected(url) as line:
         await line.send(head(method="GET") + head("Expect: 100-continue", "Content-Length: 17"))
         assert [(await line.answer())[0] for _ in range(2)] == [200, 100]
@@ -269,7 +269,7 @@ async def test_a_request_behind_another_is_told_to_go_on_in_its_turn(recorded: R
         assert (await line.answer())[0] == 200
 
 
-async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half_is_cut_off(impatient: tuple[str, Recorded]) -> None:
+async def test_running_request_is_answered_before_an_incomplete_pipelined_one_is_dropped(impatient: tuple[str, Recorded]) -> None:
     url, recorded = impatient
     gate = asyncio.Event()
 
@@ -299,7 +299,7 @@ async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half
     [("GET /v1/health HTTP/1.1\r\nX-Note: ", b"x"), (head("Transfer-Encoding: chunked") + "2\r\n{}\r\n0\r\nX-Note: ", b"y")],
     ids=["a head", "headers behind the body"],
 )
-async def test_a_head_has_its_bounds(recorded: Recorded, begin: str, piece: bytes) -> None:
+async def test_too_large_headers_are_refused(recorded: Recorded, begin: str, piece: bytes) -> None:
     async with served(recorded, HEAD_TIMEOUT_SECONDS=NEVER, BODY_TIMEOUT_SECONDS=NEVER) as url, connected(url) as line:
         try:
             await line.send(begin, piece * (MAX_HEAD_BYTES + 300_000))
@@ -313,7 +313,7 @@ async def test_a_head_has_its_bounds(recorded: Recorded, begin: str, piece: byte
     assert not recorded.calls
 
 
-async def test_who_sends_piece_by_piece_is_understood(recorded: Recorded) -> None:
+async def test_requests_sent_byte_by_byte_are_parsed(recorded: Recorded) -> None:
     async with served(recorded) as url, connected(url) as line:
         said = head("Content-Length: 17") + '{"context":"abc"}' + head(method="GET") + head("Content-Length: 2") + "{"
         for letter in said:
@@ -325,7 +325,7 @@ async def test_who_sends_piece_by_piece_is_understood(recorded: Recorded) -> Non
     assert recorded.calls[0][1][1].context == "abc"
 
 
-async def test_who_comes_in_one_piece_is_not_watched(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_in_one_piece_starts_no_deadline_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[Connection] = []
 
     def watch(connection: Connection) -> None:
@@ -341,14 +341,14 @@ async def test_who_comes_in_one_piece_is_not_watched(recorded: Recorded, monkeyp
         await until(lambda: len(watched) == 1, "the half to be watched")
 
 
-async def test_headers_behind_a_body_are_none_of_the_requests(recorded: Recorded) -> None:
+async def test_trailers_are_not_request_headers(recorded: Recorded) -> None:
     async with served(recorded) as url, connected(url) as line:
         await line.send(head("Transfer-Encoding: chunked"), "2\r\n{}\r\n0\r\nOrigin: http://elsewhere.example\r\n\r\n")
         assert (await line.answer())[0] == 200
 
 
-async def test_who_has_not_sent_its_body_takes_nobodys_place(recorded: Recorded) -> None:
-    """One place in all. Before the deadline, of which there is none here."""
+async def test_incomplete_bodies_occupy_no_request_slot(recorded: Recorded) -> None:
+    """The server has one slot, and no deadline ends the incomplete bodies."""
     async with served(recorded, MAX_CONCURRENT_REQUESTS=1, BODY_TIMEOUT_SECONDS=NEVER) as url:
         lines = [connected(url) for _ in range(40)]
         opened = [await line.__aenter__() for line in lines]
@@ -362,7 +362,7 @@ async def test_who_has_not_sent_its_body_takes_nobodys_place(recorded: Recorded)
             await line.__aexit__(None, None, None)
 
 
-async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_long_bodies_occupy_at_most_a_quarter_of_the_slots(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[BodyDeadlineMiddleware] = []
     make = BodyDeadlineMiddleware.__init__
 
@@ -398,6 +398,6 @@ async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: 
         await until(lambda: made[0].buffered_bytes == 0, "what was held to be let go")
 
 
-async def test_who_says_nothing_at_all_is_not_kept(recorded: Recorded) -> None:
+async def test_silent_connection_is_closed(recorded: Recorded) -> None:
     async with served(recorded, keep_alive=0) as url, connected(url) as line:
         assert await line.rest() == b""

@@ -1,4 +1,4 @@
-"""One real server for all: REST and MCP in one application, a worker beside it, and SSE in an application of its own."""
+"""Provide one real server: REST and MCP in one application, a worker, and a separate SSE application."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = "mcp-tests"
 
 @dataclass(frozen=True)
 class Server:
-    """Where it listens: `url` for REST and streamable HTTP, `sse_url` for SSE, which `sse_app` serves; and a client for REST."""
+    """The server's addresses: `url` for REST and streamable HTTP, `sse_url` for SSE; and a REST client."""
 
     url: str
     sse_url: str

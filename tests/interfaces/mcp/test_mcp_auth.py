@@ -1,4 +1,4 @@
-"""MCP asks for the same credentials as REST, and draws the same borders."""
+"""Test that MCP requires the same credentials as REST and enforces the same scopes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADERS = {"accept": "application/json, text/event-stream"}
 
 @dataclass(frozen=True)
 class Guarded:
-    """A server that asks for API keys, its runtime, and how to make a key."""
+    """A server that requires API keys, its runtime, and a way to make keys."""
 
     url: str
     sse_url: str
@@ -58,11 +58,11 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def status(found: CallToolResult) -> int:
-    """What REST would have answered."""
+    """Return the status that REST would have answered."""
     return int(text_of(found)[:3]) if found.is_error else 200
 
 
-async def test_nobody_is_let_in_without_a_key(guarded: Guarded) -> None:
+async def test_requests_without_a_valid_key_get_401(guarded: Guarded) -> None:
     async with httpx.AsyncClient() as client:
         for headers in ({}, bearer("wrong"), {"Authorization": "Basic eDp5"}):
             for method, url in (
@@ -76,7 +76,7 @@ async def test_nobody_is_let_in_without_a_key(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("transport", ["streamable-http", "sse"])
-async def test_a_key_reaches_as_far_as_in_rest(transport: str, guarded: Guarded) -> None:
+async def test_key_has_the_same_scope_as_in_rest(transport: str, guarded: Guarded) -> None:
     mine, foreign = f"mine-{ULID()}", f"foreign-{ULID()}"
     connect = over_http if transport == "streamable-http" else over_sse
     url = f"{guarded.url}/mcp" if transport == "streamable-http" else f"{guarded.sse_url}/sse"
@@ -99,7 +99,7 @@ async def test_a_key_reaches_as_far_as_in_rest(transport: str, guarded: Guarded)
         assert (await reader.call("get_long_term_memory", memory_id=f"{foreign}-1"))["text"] == "A secret."
 
 
-async def test_a_stream_takes_messages_of_its_owner_only(guarded: Guarded) -> None:
+async def test_sse_stream_accepts_messages_only_from_its_owner(guarded: Guarded) -> None:
     first, second = bearer(await guarded.key(role="read")), bearer(await guarded.key(role="read"))
     async with httpx.AsyncClient(base_url=guarded.sse_url) as client, client.stream("GET", "/sse", headers=first) as stream:
         lines = stream.aiter_lines()
@@ -109,7 +109,7 @@ async def test_a_stream_takes_messages_of_its_owner_only(guarded: Guarded) -> No
         assert (await client.post(path, json=PING, headers=first)).status_code == 202
 
 
-async def test_stdio_speaks_for_the_owner_of_its_token(guarded: Guarded) -> None:
+async def test_stdio_uses_the_scope_of_its_token(guarded: Guarded) -> None:
     def settings(**given: str) -> Any:
         return load_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=OPERATOR, **given)
 

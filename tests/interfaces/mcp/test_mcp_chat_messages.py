@@ -1,4 +1,4 @@
-"""Tools take and give sessions of messages as chat APIs have them."""
+"""Test that tools accept and return sessions with messages in the shapes of chat APIs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.mcp import over_http
 EVERY = [message for chat in CHATS.values() for message in chat]
 
 
-async def test_a_session_comes_back_as_it_was(server: Server) -> None:
+async def test_session_messages_round_trip_unchanged(server: Server) -> None:
     place = {"session_id": str(ULID()), "user_id": "ada"}
     async with over_http(f"{server.url}/mcp") as session:
         stored = await session.call("set_working_memory", messages=EVERY, **place)
@@ -22,7 +22,7 @@ async def test_a_session_comes_back_as_it_was(server: Server) -> None:
             assert all(isinstance(message["content"], str) for message in answer["messages"])
 
 
-async def test_a_prompt_shows_what_stands_beside_the_text(server: Server) -> None:
+async def test_prompt_keeps_tool_calls_and_roles_of_messages(server: Server) -> None:
     place = {"session_id": str(ULID()), "user_id": "ada"}
     async with over_http(f"{server.url}/mcp") as session:
         await session.call("set_working_memory", messages=CHATS["openai tool calls"], **place)
@@ -35,7 +35,7 @@ async def test_a_prompt_shows_what_stands_beside_the_text(server: Server) -> Non
         assert said["annotations"] == []
 
 
-async def test_hostile_fields_are_refused_by_name(server: Server) -> None:
+async def test_invalid_message_fields_are_rejected_by_name(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         for message, field in (
             ({"role": "user", "content": None}, "messages.0.content"),

@@ -1,4 +1,4 @@
-"""The tools as they are listed, against the contract: names, parameters, defaults, and what is required. Every exception has its reason."""
+"""Compare the listed tools with the contract: names, parameters, defaults and required fields. Every exception has a reason."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ OURS = {
 """Tools that the archived server has not."""
 
 
-def test_the_tools_are_those_of_the_contract() -> None:
+def test_tools_match_the_contract_plus_known_additions() -> None:
     assert [name for name in FOUND if name not in OURS] == list(WANTED)
     assert FOUND.keys() - WANTED.keys() == OURS
 
 
 @pytest.mark.parametrize("tool", WANTED)
-def test_no_other_parameter_is_required_or_offered(tool: str) -> None:
+def test_additional_parameters_are_known_and_optional(tool: str) -> None:
     schema = FOUND[tool].input_schema
     assert set(schema.get("required", [])) == {name for name, about in WANTED[tool]["params"].items() if about["required"]}
     more = set(schema["properties"]) - set(WANTED[tool]["params"])
@@ -48,7 +48,7 @@ def test_no_other_parameter_is_required_or_offered(tool: str) -> None:
 
 
 @pytest.mark.parametrize(("tool", "name"), PARAMETERS)
-def test_a_parameter_is_as_in_the_contract(tool: str, name: str) -> None:
+def test_parameter_matches_the_contract(tool: str, name: str) -> None:
     wanted, found = WANTED[tool]["params"][name], FOUND[tool].input_schema["properties"][name]
     types = {kind["type"] for kind in found.get("anyOf", [found])}
     assert _type(wanted["type"]) in types
@@ -58,7 +58,7 @@ def test_a_parameter_is_as_in_the_contract(tool: str, name: str) -> None:
 
 
 def _type(wanted: str) -> str:
-    """The JSON type that a type of the contract is on the wire."""
+    """Return the JSON type of a contract type."""
     if wanted.startswith("array<"):
         return "array"
     if wanted in ("SearchModeEnum", "MemoryTypeEnum"):
@@ -66,12 +66,12 @@ def _type(wanted: str) -> str:
     return wanted if wanted in ("string", "integer", "number", "boolean") else "object"
 
 
-def test_a_tool_says_what_it_may_do() -> None:
+def test_read_only_tools_are_annotated() -> None:
     reading = {name for name, tool in FOUND.items() if tool.annotations is not None and tool.annotations.read_only_hint}
     archived = {"get_current_datetime", "search_long_term_memory", "memory_prompt", "get_working_memory", "get_long_term_memory"}
     assert reading == archived | ARCHIVE | {"get_profile", "get_timeline", "search_procedures", "memory_finish_edits"}
 
 
-def test_all_tools_together_take_little_of_a_models_window() -> None:
+def test_all_tool_descriptions_fit_in_8000_tokens() -> None:
     said = sum(len(json.dumps(tool.input_schema)) + len(tool.description or "") for tool in listed_tools("all"))
     assert said < 33_500, "about 8,000 tokens"

@@ -1,4 +1,4 @@
-"""Arguments that a tool does not know: near misses of whose data is meant are refused, the others are named beside the answer."""
+"""Test unknown arguments: near misses of scope arguments are refused, other unknown arguments are reported."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from tests.support.mcp import over_http
         ("delete_long_term_memories", {"memory_ids": ["a"], "user_id": "ada"}, "user_id: is no field here"),
     ],
 )
-async def test_near_misses_are_refused_with_the_right_name(server: Server, tool: str, arguments: dict[str, object], said: str) -> None:
+async def test_misspelled_scope_argument_is_refused_with_the_right_name(
+    server: Server, tool: str, arguments: dict[str, object], said: str
+) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         assert f"422: {said}" in await session.error(tool, **arguments)
 
 
-async def test_other_unknown_arguments_are_named_beside_the_answer(server: Server) -> None:
+async def test_other_unknown_arguments_are_named_in_the_result_metadata(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         found = await session.result("search_long_term_memory", text="x", namespace=str(ULID()), verbose=True)
         assert found.structured_content == {"memories": [], "total": 0, "next_offset": None, "notices": None, "explanation": None}
@@ -39,8 +41,8 @@ async def test_other_unknown_arguments_are_named_beside_the_answer(server: Serve
         assert "agent-memory/ignored-fields" not in (found.meta or {})
 
 
-async def test_an_agent_is_meant_by_the_same_word_as_over_rest(server: Server) -> None:
-    """It narrows a search; in a prompt it says whose blocks are shown; a session names it."""
+async def test_agent_id_works_as_in_rest(server: Server) -> None:
+    """It filters a search, selects the blocks of a prompt, and sets the agent of a session."""
     space = str(ULID())
     owned = {"user_id": "ida", "namespace": space, "memory_type": "semantic"}
     memories = [{"text": "Ida plays the harp", **owned}, {"text": "The harp of Ida has 47 strings", "agent_id": "coach", **owned}]

@@ -1,4 +1,4 @@
-"""MCP over HTTP at its borders: namespaces that never mix, hostile arguments, web pages that should not be there, engines that are away."""
+"""Test MCP over HTTP: separate namespaces, hostile arguments, foreign web pages, and failing engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 
 
 @pytest.mark.parametrize("transport", ["streamable-http", "sse"])
-async def test_concurrent_sessions_keep_to_the_namespaces_of_their_urls(transport: str, server: Server) -> None:
+async def test_concurrent_sessions_stay_in_the_namespaces_of_their_urls(transport: str, server: Server) -> None:
     names = [f"{transport}-{ULID()}" for _ in range(3)]
 
     async def one(name: str) -> None:
@@ -46,7 +46,7 @@ async def test_concurrent_sessions_keep_to_the_namespaces_of_their_urls(transpor
     await asyncio.gather(*map(one, names))
 
 
-async def test_defaults_of_the_environment_fill_gaps(server: Server, redis_url: str) -> None:
+async def test_environment_defaults_fill_missing_scope(server: Server, redis_url: str) -> None:
     recorded = Recorded()
     settings = load_settings(DEFAULT_MCP_NAMESPACE="work", DEFAULT_MCP_USER_ID="ada")
     async with serving(create_app(settings, recorded.runtime)) as url, over_http(f"{url}/mcp") as session:
@@ -106,7 +106,7 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_hostile_arguments_are_errors_that_say_what_is_wrong(server: Server) -> None:
+async def test_hostile_arguments_give_errors_that_name_the_field(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         for tool, arguments in HOSTILE:
             said = await session.error(tool, **arguments)
@@ -117,7 +117,7 @@ async def test_hostile_arguments_are_errors_that_say_what_is_wrong(server: Serve
         assert (await session.call("get_current_datetime"))["unix_ts"] > 0
 
 
-async def test_what_json_cannot_say_and_an_endless_body_are_refused(server: Server) -> None:
+async def test_values_outside_json_and_too_large_bodies_are_refused(server: Server) -> None:
     def body(arguments: str) -> bytes:
         call = '{"name":"search_long_term_memory","arguments":' + arguments + "}"
         return f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{call}}}'.encode()
@@ -138,7 +138,7 @@ async def test_what_json_cannot_say_and_an_endless_body_are_refused(server: Serv
     assert (await server.rest.post("/mcp", content=b" " * 9_000_000, headers=HEADERS)).status_code == 413
 
 
-async def test_methods_paths_and_strangers_are_refused(server: Server) -> None:
+async def test_wrong_methods_paths_and_foreign_hosts_are_refused(server: Server) -> None:
     get = await server.rest.get("/mcp", headers={"accept": "text/event-stream"})
     assert (get.status_code, get.headers["allow"]) == (405, "POST")
     for path in ("/a%2Fb/mcp", "/%00/mcp", "/%ff/mcp", "/a/b/mcp", "/sse", f"/{'x' * 600}/mcp"):
@@ -157,7 +157,7 @@ async def test_methods_paths_and_strangers_are_refused(server: Server) -> None:
     assert "evil" not in metrics
 
 
-async def test_engines_that_are_away_are_errors_not_empty_answers() -> None:
+async def test_unavailable_engines_give_errors_instead_of_empty_results() -> None:
     recorded = Recorded(
         answers={"search.search": RedisUnavailable("Redis is away", retry_after=3), "recall.prompt": ValueError("a defect: secret")}
     )
@@ -170,7 +170,7 @@ async def test_engines_that_are_away_are_errors_not_empty_answers() -> None:
         assert (await client.post("/mcp", json={}, headers=HEADERS)).status_code == 404
 
 
-async def test_an_sse_stream_outlives_the_deadline_of_requests_and_ends_when_told() -> None:
+async def test_sse_stream_outlives_request_timeout_and_ends_on_stop() -> None:
     app = create_mcp_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.2, MAX_CONCURRENT_REQUESTS=1), Recorded().runtime, "sse")
     async with serving(app) as url, over_sse(f"{url}/sse") as session:
         begun = time.monotonic()
@@ -207,8 +207,8 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_hostile_bodies(server: Server, chunked: bool) -> None:
-    """Row S2 over MCP: refused by the protocol or by the tool, with what is wrong and without what was said."""
+async def test_hostile_bodies_get_errors_without_echoed_input(server: Server, chunked: bool) -> None:
+    """Row S2 over MCP: the protocol or the tool refuses the body with a reason."""
 
     async def pieces(body: bytes) -> Any:
         for start in range(0, len(body), 100_000):

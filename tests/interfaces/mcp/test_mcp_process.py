@@ -1,4 +1,4 @@
-"""`agent-memory mcp` as its users run it: it ends when told to, however its client waits, and stdout is the protocol's alone."""
+"""Run `agent-memory mcp`: it stops on a signal whatever its client does, and stdout carries only the protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 
 
-def test_stdout_is_the_protocols_and_a_signal_ends_a_process_whose_client_is_silent(tmp_path: Path, redis_url: str) -> None:
+def test_stdio_stdout_is_protocol_only_and_sigterm_ends_an_idle_process(tmp_path: Path, redis_url: str) -> None:
     environment = clean_environment(REDIS_URL=redis_url, KEY_PREFIX="mcp-stdio", LOG_LEVEL="DEBUG", **LOCAL)
     pipe = subprocess.PIPE
     with subprocess.Popen([*COMMAND, "mcp"], cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -42,7 +42,7 @@ def test_stdout_is_the_protocols_and_a_signal_ends_a_process_whose_client_is_sil
     assert "Traceback" not in said
 
 
-async def test_a_signal_ends_a_process_with_an_open_stream(tmp_path: Path, redis_url: str) -> None:
+async def test_sigterm_ends_a_process_with_an_open_sse_stream(tmp_path: Path, redis_url: str) -> None:
     environment = {"REDIS_URL": redis_url, "KEY_PREFIX": "mcp-sse", **LOCAL}
     async with running(
         tmp_path, "mcp", "--mode", "sse", "--port", "0", "--task-backend", "docket", "--grace", "60", warm=True, **environment
@@ -55,7 +55,7 @@ async def test_a_signal_ends_a_process_with_an_open_stream(tmp_path: Path, redis
         assert "Traceback" not in process.output
 
 
-def test_workers_of_their_own_need_a_redis_that_is_shared(tmp_path: Path) -> None:
+def test_docket_backend_requires_redis_url(tmp_path: Path) -> None:
     done = agent_memory("mcp", "--task-backend", "docket", cwd=tmp_path)
     assert done.returncode == 1
     assert "needs REDIS_URL" in done.stderr

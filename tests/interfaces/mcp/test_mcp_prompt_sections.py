@@ -1,4 +1,4 @@
-"""What features show in a prompt is there over MCP as over REST."""
+"""Test that prompt sections of features work over MCP as over REST."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHOWN = {
 
 
 async def known(session: Session, server: Server) -> dict[str, Any]:
-    """A user of whom there is something for each section; who asks for that user's prompt."""
+    """Store data for every section for a new user, and return the scope of that user's prompt."""
     scope = {"user_id": "ada", "namespace": f"sections-{ULID()}"}
     event = {"text": EVENT, "memory_type": "episodic", "event_date": "2024-03-05T00:00:00Z"}
     memories = [{**memory, **scope} for memory in (event, {"text": RULE, "pinned": True})]
@@ -55,7 +55,7 @@ async def known(session: Session, server: Server) -> dict[str, Any]:
 
 
 async def parts(session: Session, **arguments: Any) -> list[str]:
-    """The texts of a prompt before its question."""
+    """Return the texts of a prompt before its question."""
     *messages, _ = (await session.call("memory_prompt", query=QUERY, **arguments))["messages"]
     return [message["content"]["text"] for message in messages]
 
@@ -64,7 +64,7 @@ def shown(texts: list[str]) -> set[str]:
     return {name for name, (head, _) in SHOWN.items() if any(head in text for text in texts)}
 
 
-async def test_each_section_is_shown_where_it_is_asked_for(server: Server) -> None:
+async def test_prompt_shows_exactly_the_requested_sections(server: Server) -> None:
     assert SHOWN.keys() == PromptOptions.model_fields.keys()
     async with over_http(f"{server.url}/mcp") as session:
         whose = await known(session, server)
@@ -74,7 +74,7 @@ async def test_each_section_is_shown_where_it_is_asked_for(server: Server) -> No
             assert shown(await parts(session, **whose, session_id={"eq": "new"}, sections={name: option})) == {name}
 
 
-async def test_they_are_those_of_rest(server: Server) -> None:
+async def test_sections_match_those_of_rest(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         whose = await known(session, server)
         told = await parts(session, **whose, sections=SECTIONS)
@@ -85,7 +85,7 @@ async def test_they_are_those_of_rest(server: Server) -> None:
         assert [text for text in told if head in text] == [text for text in texts if head in text] != []
 
 
-async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Server) -> None:
+async def test_sections_may_be_a_json_string_and_are_validated(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         whose = await known(session, server)
         assert shown(await parts(session, **whose, sections=json.dumps({"pinned": {"tokens": 100}}))) == {"pinned"}
@@ -95,13 +95,13 @@ async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Serv
         assert (ignored.meta or {})["agent-memory/ignored-fields"] == "sections.horoscope"
 
 
-def test_the_page_names_every_tool() -> None:
+def test_docs_page_lists_every_tool() -> None:
     page = (Path(__file__).parents[3] / "docs/clients/mcp.md").read_text("utf-8")
     named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert named == {tool.name for tool in listed_tools("all")}
 
 
-def test_models_are_told_what_each_section_shows() -> None:
+def test_schema_describes_each_section() -> None:
     (schema,) = [tool.input_schema for tool in listed_tools("all") if tool.name == "memory_prompt"]
     sections = schema["properties"]["sections"]["properties"]
     assert {name: shape["description"] for name, shape in sections.items()} == {

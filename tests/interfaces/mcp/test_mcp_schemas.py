@@ -1,4 +1,4 @@
-"""Schemas that every client understands, sets of tools, and what models send whatever the schemas say."""
+"""Test portable tool schemas, tool sets, and tolerance for arguments that models send against the schema."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ALL = [(choice, tool) for choice in CHOICES for tool in listed_tools(choice)]
 
 
 def parts(schema: Schema) -> Iterator[Schema]:
-    """A schema and all that it holds."""
+    """Yield a schema and all its subschemas."""
     yield schema
     for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
         yield from parts(part)
 
 
 @pytest.mark.parametrize(("choice", "tool"), ALL, ids=lambda value: value if isinstance(value, str) else value.name)
-def test_arguments_use_only_what_every_client_understands(choice: ToolChoice, tool: ListedTool) -> None:
+def test_argument_schemas_use_only_portable_keywords(choice: ToolChoice, tool: ListedTool) -> None:
     assert tool.input_schema["type"] == "object"
     for part in parts(tool.input_schema):
         assert part.keys() <= GEMINI, part
@@ -52,7 +52,7 @@ def test_arguments_use_only_what_every_client_understands(choice: ToolChoice, to
 
 
 def filled(schema: Schema, *, nulls: bool) -> Any:
-    """A value of the required fields alone; or with null for each other one, in objects that may be left out, too."""
+    """Return a value with only the required fields; with `nulls`, every optional field is null."""
     match schema.get("type"):
         case "object":
             required = schema.get("required", ())
@@ -68,7 +68,7 @@ def filled(schema: Schema, *, nulls: bool) -> Any:
 
 
 def given(value: Any) -> Any:
-    """The fields of a model that were given, below it, too."""
+    """Return the fields of a model that were set, at every level."""
     if isinstance(value, list):
         return [given(item) for item in value]
     names: set[str] | None = getattr(value, "model_fields_set", None)
@@ -76,7 +76,7 @@ def given(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
-def test_null_for_an_optional_argument_at_any_depth_is_not_given(tool: Tool) -> None:
+def test_null_optional_argument_counts_as_missing_at_any_depth(tool: Tool) -> None:
     (schema,) = [listed.input_schema for listed in listed_tools("all") if listed.name == tool.name]
     plain, _ = tool.read(filled(schema, nulls=False), strict=True)
     with_nulls, ignored = tool.read(filled(schema, nulls=True), strict=True)
@@ -107,17 +107,17 @@ def test_null_for_an_optional_argument_at_any_depth_is_not_given(tool: Tool) -> 
         ),
     ],
 )
-def test_a_text_stands_for_a_list_or_an_object_of_one_text(tool: str, sent: dict[str, Any], meant: dict[str, Any]) -> None:
+def test_single_string_is_accepted_for_a_list_or_object(tool: str, sent: dict[str, Any], meant: dict[str, Any]) -> None:
     read = [given(TOOLS[tool].read(arguments, strict=True)[0]) for arguments in (sent, meant)]
     assert read[0] == read[1]
 
 
-def test_a_filter_without_an_operator_is_refused_as_it_would_open_everybodys_memories() -> None:
+def test_empty_filter_object_is_refused() -> None:
     with pytest.raises(InvalidArguments):
         TOOLS["search_long_term_memory"].read({"text": "x", "user_id": {}}, strict=True)
 
 
-async def test_the_small_set_is_small_and_each_set_holds_the_one_before() -> None:
+async def test_core_tool_set_is_small_and_tool_sets_are_nested() -> None:
     counter = await TokenCounter.open()
     core, agent, everything = (list(chosen_tools(choice)) for choice in CHOICES)
     assert len(core) <= 8
@@ -126,20 +126,20 @@ async def test_the_small_set_is_small_and_each_set_holds_the_one_before() -> Non
     assert counter.count(json.dumps(shown)) <= 3_000, "all that a model may be told of them"
 
 
-def test_the_lists_are_the_same_bytes_in_every_process() -> None:
+def test_tool_list_is_byte_identical_in_every_process() -> None:
     program = "from agent_memory.interfaces.mcp.server import listed_tools; print([tool.model_dump_json() for tool in listed_tools('all')])"
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == str([tool.model_dump_json() for tool in listed_tools("all")])
 
 
-async def test_lists_say_how_long_they_may_be_kept(server: Server) -> None:
+async def test_tool_list_has_cache_ttl_and_scope(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         listed = await session.client.list_tools()
         assert (listed.ttl_ms, listed.cache_scope) == (LISTS_KEPT_MS, "public")
 
 
-async def test_a_set_of_tools_hides_the_others_and_says_so() -> None:
+async def test_call_of_a_tool_outside_the_set_names_the_setting() -> None:
     app = create_app(load_settings(MCP_TOOLS="core"), Recorded().runtime)
     async with serving(app) as url, over_http(f"{url}/mcp") as session:
         assert [tool.name for tool in (await session.client.list_tools()).tools] == list(chosen_tools("core"))
@@ -148,7 +148,7 @@ async def test_a_set_of_tools_hides_the_others_and_says_so() -> None:
         assert (await session.call("get_current_datetime"))["iso_utc"]
 
 
-async def test_null_arguments_are_taken_over_the_wire(server: Server) -> None:
+async def test_null_arguments_are_accepted_over_http(server: Server) -> None:
     headers = {"accept": "application/json, text/event-stream"}
     memory = {"text": "Ada likes pears", "user_id": "nulls", "id": None, "topics": None}
     calls = {"create_long_term_memories": {"memories": [memory]}, "search_long_term_memory": {"text": "pears", "limit": None}}

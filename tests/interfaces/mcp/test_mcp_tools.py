@@ -1,4 +1,4 @@
-"""Every tool, called by a real client over every transport, against what REST says about the same data."""
+"""Call every tool with a real client over every transport, and compare with REST on the same data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         assert all(tool.description and tool.output_schema for tool in tools.values())
 
 
-async def test_memories_created_without_ids_are_found_changed_and_deleted_by_the_ids_that_a_search_gives(server: Server) -> None:
+async def test_memories_created_without_ids_are_edited_and_deleted_by_search_result_ids(server: Server) -> None:
     scope = {"user_id": "ada", "namespace": f"no-ids-{ULID()}"}
     texts = ["Ada plays the violin.", "Ada lives in Lisbon.", "Ada is allergic to nuts."]
     async with over_http(f"{server.url}/mcp") as session:
@@ -92,7 +92,7 @@ async def forgetting(session: Session, server: Server, namespace: str) -> None:
 
 
 async def core_memory(session: Session, server: Server, namespace: str) -> None:
-    """An agent edits the block that its prompts show, and another one of that label stays as it is."""
+    """An agent edits its own block; the namespace's block with the same label stays unchanged."""
     scope = {"agent_id": "coach", "user_id": "ada", "namespace": namespace}
     for names in (("agent_id", "user_id", "namespace"), ("namespace",)):
         params = {name: scope[name] for name in names}
@@ -112,7 +112,7 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
 
 
 async def letta_names(session: Session, scope: dict[str, str]) -> None:
-    """The tools of Letta, with its arguments; `section` is an older name of `label`."""
+    """The tools accept Letta's names and arguments; `section` is an older name of `label`."""
 
     async def value(tool: str, **arguments: Any) -> str:
         return (await session.call(tool, **arguments, **scope))["block"]["value"]
@@ -130,7 +130,7 @@ async def letta_names(session: Session, scope: dict[str, str]) -> None:
 
 
 async def archive(session: Session, server: Server, namespace: str) -> None:
-    """The archive is the user's, or of an agent that has none; what was said is told apart from it."""
+    """The archive belongs to the user, or to an agent without a user; messages are kept apart from it."""
     scope, agent = {"user_id": "archived", "namespace": namespace}, {"agent_id": "librarian", "namespace": namespace}
     stored = await session.call("archival_memory_insert", content="Ada grew up in Setúbal", tags=["childhood"], **scope)
     assert (await rest(server, "GET", f"/v1/long-term-memory/{stored['id']}"))["user_id"] == "archived"
@@ -322,7 +322,7 @@ async def compaction(session: Session, server: Server, namespace: str) -> None:
 
 
 async def refusals(session: Session) -> None:
-    """An error is an error, never an empty answer, and says what to do."""
+    """A failure returns an error with a hint, never an empty answer."""
     assert await session.error("get_long_term_memory", memory_id="nobody") == "404: Memory with ID nobody not found"
     assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody")).startswith("400: ")
@@ -336,7 +336,7 @@ _MOVING = {"last_accessed", "access_count", "score"}
 
 
 def steady(found: Any) -> Any:
-    """An answer without what reading changes, and without scores: those of words also tell of what others write into the same index."""
+    """Return an answer without fields that reads change, and without scores, which other tests' writes affect."""
     if isinstance(found, list):
         return [steady(one) for one in found]
     if isinstance(found, dict):
@@ -345,14 +345,14 @@ def steady(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_what_there_is_none_of_is_an_empty_list(transport: str, server: Server, tmp_path: Path) -> None:
+async def test_prompts_and_resources_are_empty_lists(transport: str, server: Server, tmp_path: Path) -> None:
     async with connected(transport, server, tmp_path) as session:
         assert (await session.client.list_prompts()).prompts == []
         assert (await session.client.list_resources()).resources == []
         assert (await session.client.list_resource_templates()).resource_templates == []
 
 
-async def test_tools_name_procedural_memories_as_they_are(server: Server) -> None:
+async def test_tools_return_procedural_memory_type(server: Server) -> None:
     namespace, how = f"kinds-{ULID()}", "To tune a cello, begin with the A string."
     async with over_http(f"{server.url}/mcp") as session:
         memory = {"id": f"how-{namespace}", "text": how, "memory_type": "procedural", "namespace": namespace}
@@ -364,7 +364,7 @@ async def test_tools_name_procedural_memories_as_they_are(server: Server) -> Non
 
 
 async def rested(server: Server) -> None:
-    """Waits until the worker has nothing more to do: what is ranked does not change then."""
+    """Wait until the worker is idle, so that rankings no longer change."""
 
     async def nothing_pending() -> bool:
         return not any(kind["pending"] for kind in (await rest(server, "GET", "/v1/ready"))["checks"]["work"].values())

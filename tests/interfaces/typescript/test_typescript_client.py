@@ -1,4 +1,4 @@
-"""The TypeScript client: its own tests against a real server, its types, the package that it becomes, and the programs on its pages."""
+"""Test the TypeScript client: its own tests, its types, its package, and the programs in the docs."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ PROGRAMS = blocks("ts")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".test.ts"))
-async def test_its_own_tests_pass(file: Path, node: Path, server_url: str) -> None:
+async def test_client_test_suite_passes(file: Path, node: Path, server_url: str) -> None:
     printed = await run(node, "--test", "--test-reporter=tap", "--test-timeout=100000", file, AGENT_MEMORY_URL=server_url)
     assert "# fail 0" in printed
     assert "# pass 0" not in printed
     assert "# skipped 0" in printed
 
 
-async def test_its_types_fit_and_it_is_formatted(node: Path) -> None:
+async def test_client_passes_type_check_and_formatter(node: Path) -> None:
     await run(node, MODULES / "typescript" / "bin" / "tsc", "--noEmit")
     await run(node, MODULES / "prettier" / "bin" / "prettier.cjs", "--check", "src", "test")
 
 
-async def test_the_package_holds_what_is_built_and_the_readme(project: Project) -> None:
+async def test_package_contains_only_build_output_and_readme(project: Project) -> None:
     names = {file["path"] for file in project.packed["files"]}
     modules = {path.stem for path in (PACKAGE / "src").glob("*.ts")}
     assert names == {"README.md", "package.json", *(f"dist/{module}{end}" for module in modules for end in (".js", ".d.ts"))}
 
 
-async def test_a_program_in_strict_typescript_uses_the_package(project: Project, server_url: str) -> None:
+async def test_strict_typescript_program_uses_the_package(project: Project, server_url: str) -> None:
     program = f"""
 import {{ MemoryClient, MemoryNotFoundError, type Session }} from "agent-memory-client";
 
@@ -51,21 +51,21 @@ await client.workingMemory.get("nobody's").catch((error) => console.log(error in
     await project.check(file)
 
 
-async def test_nothing_else_is_needed_to_load_it(project: Project, tmp_path: Path) -> None:
+async def test_package_loads_without_other_packages(project: Project, tmp_path: Path) -> None:
     shutil.copytree(project.folder / "node_modules" / "agent-memory-client", tmp_path / "node_modules" / "agent-memory-client")
     names = "console.log(Object.keys(await import('agent-memory-client/vercel-ai')), 'MemoryClient' in await import('agent-memory-client'))"
     printed = await run(project.node, "--input-type=module", "--eval", names, cwd=tmp_path)
     assert printed.strip() == "[ 'memoryMiddleware' ] true"
 
 
-def test_one_version_is_named_everywhere() -> None:
+def test_version_is_the_same_everywhere() -> None:
     package = json.loads((PACKAGE / "package.json").read_text("utf-8"))
     lock = json.loads((PACKAGE / "package-lock.json").read_text("utf-8"))
     assert {lock["version"], lock["packages"][""]["version"]} == {package["version"]}
     assert f'export const VERSION = "{package["version"]}";' in (PACKAGE / "src" / "transport.ts").read_text("utf-8")
 
 
-def test_the_lock_names_no_hosts_and_has_a_hash_for_each_package() -> None:
+def test_lock_has_hashes_and_no_hosts() -> None:
     packages = json.loads((PACKAGE / "package-lock.json").read_text("utf-8"))["packages"]
     installed = {name: entry for name, entry in packages.items() if name}
     assert [name for name, entry in installed.items() if "integrity" not in entry or "resolved" in entry] == []
@@ -73,7 +73,7 @@ def test_the_lock_names_no_hosts_and_has_a_hash_for_each_package() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=map(str, PROGRAMS))
-async def test_a_program_on_a_page_runs(program: Block, project: Project, server_url: str, running_lookalike: Lookalike) -> None:
+async def test_docs_program_runs(program: Block, project: Project, server_url: str, running_lookalike: Lookalike) -> None:
     file = project.write(f"page-{program.page.stem}-{program.line}", program.text.replace(BASE_URL, server_url))
     printed = await run(project.node, file, OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000")
     assert printed.strip(), "an example shows something"
@@ -81,7 +81,7 @@ async def test_a_program_on_a_page_runs(program: Block, project: Project, server
         assert "I keep bees in Oslo." in printed, "the look-alike says what its system message holds"
 
 
-async def test_programs_on_pages_have_the_right_types(project: Project) -> None:
+async def test_docs_programs_pass_type_check(project: Project) -> None:
     files = [project.write(f"types-{program.page.stem}-{program.line}", program.text) for program in PROGRAMS]
     # Of the SDK's own types some need packages that it does not bring.
     await project.check(*files, options=["--skipLibCheck"])

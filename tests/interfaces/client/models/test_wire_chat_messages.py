@@ -1,4 +1,4 @@
-"""Messages in the forms that chat APIs have: what goes in comes out equal, and the content is a string for whoever knows no more."""
+"""Test messages in the shapes of chat APIs: they round-trip unchanged, and `content` is always a string."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ CHATS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
-def test_a_message_gives_back_what_was_sent(chat: list[dict[str, Any]]) -> None:
+def test_message_round_trips_to_the_chat_format(chat: list[dict[str, Any]]) -> None:
     assert [MemoryMessage.model_validate(message).to_chat() for message in chat] == chat
 
 
 @pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
-def test_a_message_that_is_read_and_sent_again_is_the_same(chat: list[dict[str, Any]]) -> None:
+def test_message_is_unchanged_after_reading_and_resending(chat: list[dict[str, Any]]) -> None:
     for message in chat:
         answered = MemoryMessage.model_validate(message).model_dump(mode="json")
         assert isinstance(answered["content"], str)
         assert MemoryMessage.model_validate(answered).to_chat() == message
 
 
-def test_the_content_is_the_text_of_the_parts() -> None:
+def test_content_joins_the_text_parts() -> None:
     parts = [{"type": "text", "text": "a"}, PICTURE, {"type": "input_text", "text": "b"}, {"type": "reasoning", "text": "unsaid"}]
     message = MemoryMessage.model_validate({"role": "user", "content": parts})
     assert message.content == "a\nb"
@@ -93,14 +93,14 @@ def deep(levels: int) -> Any:
         ({"content": "a", "no_content": "null"}, "no_content", "leave one"),
     ],
 )
-def test_what_is_no_message_is_refused_by_the_field(given: dict[str, Any], field: str, why: str) -> None:
+def test_invalid_message_is_rejected_with_the_field_name(given: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValidationError) as caught:
         MemoryMessage.model_validate({"role": "assistant", **given})
     found = {".".join(map(str, problem["loc"])): problem["msg"] for problem in caught.value.errors()}
     assert why in found[field]
 
 
-def test_a_prompt_gives_the_messages_back_as_they_were_sent() -> None:
+def test_prompt_returns_messages_in_the_format_they_were_sent() -> None:
     block = {"type": "text", "text": "", "annotations": None, "_meta": None}
     answer = {
         "messages": [

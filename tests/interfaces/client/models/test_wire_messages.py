@@ -1,4 +1,4 @@
-"""Messages and the types under them: what is accepted, how it is normalised, and what a refusal says."""
+"""Test messages and their field types: accepted values, normalization, and refusal messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SURROGATE = "\ud800"
 
 
 def problems(model: type[BaseModel], **fields: Any) -> dict[str, str]:
-    """field -> message of the refusal."""
+    """Return a mapping of field to refusal message."""
     with pytest.raises(ValidationError) as caught:
         model.model_validate(fields)
     return {".".join(map(str, problem["loc"])): problem["msg"] for problem in caught.value.errors()}
@@ -62,7 +62,7 @@ def test_content_must_be_a_string(content: Any) -> None:
 
 
 @given(st.text())
-def test_any_text_is_kept_as_it_is_or_refused(text: str) -> None:
+def test_text_is_stored_unchanged_or_rejected(text: str) -> None:
     blank = not any(not character.isspace() and unicodedata.category(character) != "Cc" for character in text)
     try:
         kept = message(content=text)
@@ -74,7 +74,7 @@ def test_any_text_is_kept_as_it_is_or_refused(text: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=200))
-def test_identifiers_are_one_per_normal_form(text: str) -> None:
+def test_identifiers_are_normalized_to_nfc(text: str) -> None:
     normal = unicodedata.normalize("NFC", text)
     fits = bool(normal.strip()) and len(normal.encode()) <= MAX_ID_BYTES and len(text) <= MAX_ID_BYTES
     try:
@@ -86,7 +86,7 @@ def test_identifiers_are_one_per_normal_form(text: str) -> None:
         assert message(id=unicodedata.normalize("NFD", text)).id == normal
 
 
-def test_the_longest_identifier() -> None:
+def test_identifiers_are_limited_to_512_bytes() -> None:
     assert message(id="x" * 512).id == "x" * 512
     assert message(id="ö" * 256).id == "ö" * 256
     assert "512" in problems(MemoryMessage, role="user", content="hi", id="x" * 513)["id"]
@@ -135,12 +135,12 @@ def test_bad_times_are_refused(bad: Any) -> None:
     assert "created_at" in problems(MemoryMessage, role="user", content="hi", created_at=bad)
 
 
-def test_times_go_out_in_utc_with_z() -> None:
+def test_times_are_serialized_in_utc_with_z() -> None:
     sent = json.loads(message(created_at="2024-05-01T12:00:00.123456+02:00").model_dump_json())
     assert sent["created_at"] == "2024-05-01T10:00:00.123456Z"
 
 
-def test_what_was_given_can_be_told_from_what_was_made_up() -> None:
+def test_generated_fields_are_distinguishable_from_given_fields() -> None:
     assert message().model_fields_set == {"role", "content"}
     assert {"id", "created_at"} <= message(id="a", created_at=1).model_fields_set
     assert message().id != message().id
@@ -154,7 +154,7 @@ def test_an_append_takes_1_to_1000_messages() -> None:
     assert "messages.1.content" in problems(AppendMessagesRequest, messages=[one, {"role": "user", "content": " "}])
 
 
-def test_numeric_strings_are_windows() -> None:
+def test_context_window_accepts_numeric_strings() -> None:
     request = AppendMessagesRequest.model_validate(
         {"messages": [{"role": "user", "content": "hi"}], "context_window_max": "4096", "model_name": "my-own"}
     )
@@ -165,7 +165,7 @@ SESSION_ID: TypeAdapter[str] = TypeAdapter(SessionIdentifier)
 
 
 @pytest.mark.parametrize("good", ["a", "chat 1", "ü:1", "a.b", "...", "a%2Fb", "日本"])
-def test_good_session_ids(good: str) -> None:
+def test_valid_session_ids_are_accepted(good: str) -> None:
     assert SESSION_ID.validate_python(good) == good
 
 

@@ -1,4 +1,4 @@
-"""Filters, searches and prompts: operators, refusals, and what a filter means without its synonyms."""
+"""Test filters, searches and prompts: operators, refusals, and the conditions that filters resolve to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def refusal(**fields: Any) -> str:
         ({"eq": "a", "field": "namespace"}, TagConditions((("a",),))),
     ],
 )
-def test_tag_operators(operators: dict[str, Any], wanted: TagConditions) -> None:
+def test_tag_operators_resolve_to_conditions(operators: dict[str, Any], wanted: TagConditions) -> None:
     assert Namespace.model_validate(operators).conditions() == wanted
 
 
@@ -74,15 +74,15 @@ def test_tag_operators(operators: dict[str, Any], wanted: TagConditions) -> None
         ({"eq": "a", "field": "x:{*}"}, "namespace.field"),
     ],
 )
-def test_refused_tag_filters(operators: Any, reason: str) -> None:
+def test_invalid_tag_filters_are_rejected(operators: Any, reason: str) -> None:
     assert reason in refusal(namespace=operators)
 
 
-def test_values_are_normalised_as_identifiers_are() -> None:
+def test_tag_filter_values_are_normalized_to_nfc() -> None:
     assert Topics(any=["cafe\u0301"]).conditions() == TagConditions((("caf\u00e9",),))
 
 
-def test_memory_types() -> None:
+def test_memory_type_filter_accepts_only_known_types() -> None:
     assert MemoryType.model_validate({"any": ["semantic", "episodic"]}).conditions() == TagConditions((("semantic", "episodic"),))
     assert MemoryType.model_validate({"not_in": ["message"], "enum_class": None}).conditions() == TagConditions((), ("message",))
     for bad in ({"eq": "opinion"}, {"any": ["semantic", "x"]}, {"eq": "semantic", "enum_class": "Other"}, {}, {"startswith": "sem"}):
@@ -128,7 +128,7 @@ def test_date_operators_combine(operators: dict[str, Any], wanted: DateCondition
         {"gte": DAY_1, "field": "event_date"},
     ],
 )
-def test_refused_date_filters(operators: dict[str, Any]) -> None:
+def test_invalid_date_filters_are_rejected(operators: dict[str, Any]) -> None:
     assert "created_at" in refusal(created_at=operators)
 
 
@@ -148,7 +148,7 @@ def test_refused_date_filters(operators: dict[str, Any]) -> None:
         ("recency_semantic_weight", float("inf")),
     ],
 )
-def test_refused_search_parameters(field: str, value: Any) -> None:
+def test_invalid_search_parameters_are_rejected(field: str, value: Any) -> None:
     assert field in refusal(**{field: value})
 
 
@@ -156,7 +156,7 @@ def test_unknown_search_parameters_are_ignored() -> None:
     assert SearchRequest.model_validate({"text": None, "color": "red"}).limit == 10
 
 
-def test_a_prompt_takes_any_model_and_a_numeric_string() -> None:
+def test_prompt_request_accepts_any_model_and_numeric_string_window() -> None:
     request = MemoryPromptRequest.model_validate(
         {
             "query": "Who likes tea?",
@@ -170,7 +170,7 @@ def test_a_prompt_takes_any_model_and_a_numeric_string() -> None:
     assert MemoryPromptRequest.model_validate({"query": "q", "long_term_search": True}).long_term_search is True
 
 
-def test_prompt_answers_have_the_shape_that_clients_know() -> None:
+def test_prompt_response_has_the_shape_that_clients_expect() -> None:
     answer = MemoryPromptResponse(
         messages=[
             SystemMessage(content=TextContent(type="text", text="Ada likes tea.")),
