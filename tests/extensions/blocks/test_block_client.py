@@ -1,4 +1,4 @@
-"""Memory blocks in the Python clients: every call, the tools for models, and both clients alike."""
+"""Test memory blocks in both Python clients: every call, and the tools for models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def config(server: httpx.AsyncClient) -> MemoryClientConfig:
     return MemoryClientConfig(base_url=str(server.base_url), default_namespace=f"n{ULID()}")
 
 
-async def test_every_call_of_the_noun(config: MemoryClientConfig) -> None:
+async def test_client_makes_every_block_call(config: MemoryClientConfig) -> None:
     owner: dict[str, Any] = {"user_id": "ada", "agent_id": "coach"}
     async with MemoryClient(config) as client:
         made = await client.blocks.put("human", "Name: Ada", description="Who she is.", limit=60, **owner)
@@ -66,5 +66,5 @@ def with_sync(config: MemoryClientConfig) -> None:
         assert not other["success"]
 
 
-async def test_the_tools_edit_what_the_prompt_shows_in_the_blocking_client(config: MemoryClientConfig) -> None:
+async def test_block_tools_edit_prompt_blocks_in_the_blocking_client(config: MemoryClientConfig) -> None:
     await asyncio.to_thread(with_sync, config)

@@ -1,4 +1,4 @@
-"""Memory blocks over HTTP: making, editing, undoing, versions, limits, and what each refusal tells."""
+"""Test memory blocks over HTTP: create, edit, undo, versions, limits, and refusal messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from tests.extensions.blocks.conftest import Api
 
 
-async def test_a_block_is_made_and_read(api: Api) -> None:
+async def test_created_block_can_be_read(api: Api) -> None:
     made = await api.put("human", "Name: Ada", description="Who she is.", limit=100)
     read = await api.call("GET", "/human")
     assert read == made
@@ -20,7 +20,7 @@ async def test_a_block_is_made_and_read(api: Api) -> None:
     assert "no block 'persona'" in missing["detail"]
 
 
-async def test_what_a_put_does_not_name_stays(api: Api) -> None:
+async def test_put_keeps_fields_it_does_not_name(api: Api) -> None:
     await api.put("human", "Name: Ada", description="Who she is.", limit=100)
     changed = await api.put("human", read_only=True)
     assert (changed["value"], changed["description"], changed["limit"], changed["read_only"]) == ("Name: Ada", "Who she is.", 100, True)
@@ -29,7 +29,7 @@ async def test_what_a_put_does_not_name_stays(api: Api) -> None:
     assert again["block"]["version"] == 2
 
 
-async def test_each_operation_says_what_it_did(api: Api) -> None:
+async def test_each_edit_operation_describes_its_change(api: Api) -> None:
     await api.put("human", "Name: Ada\nCity: Porto")
     appended = await api.edit("human", "append", "Tea, no coffee")
     assert appended["block"]["value"] == "Name: Ada\nCity: Porto\nTea, no coffee"
@@ -46,7 +46,7 @@ async def test_each_operation_says_what_it_did(api: Api) -> None:
     assert (await api.edit("human", "replace", "", old_content=", tea"))["block"]["value"] == "Ada of Lisbon."
 
 
-async def test_a_text_to_replace_must_stand_there_once(api: Api) -> None:
+async def test_replace_requires_exactly_one_match(api: Api) -> None:
     await api.put("human", "Name: Ada\nHer dog is called Rex\ntea tea")
     unknown = await api.edit("human", "replace", "x", old_content="The dog is named Rex", status=409)
     assert unknown["nearest"] == "Her dog is called Rex"
@@ -57,7 +57,7 @@ async def test_a_text_to_replace_must_stand_there_once(api: Api) -> None:
     assert "append instead" in (await api.edit("empty", "replace", "x", old_content="tea", status=409))["detail"]
 
 
-async def test_a_full_block_names_its_size_its_limit_and_what_could_go(api: Api) -> None:
+async def test_full_block_error_names_size_limit_and_removable_lines(api: Api) -> None:
     await api.put("human", f"short\n{'long ' * 10}end", limit=70)
     full = await api.edit("human", "append", "x" * 20, status=409)
     assert full["code"] == "block_full"
@@ -114,7 +114,7 @@ async def test_versions_are_etags(api: Api) -> None:
     assert (await api.call("DELETE", "/human"))["status"] == "ok, there was none"
 
 
-async def test_the_newest_change_is_undone_and_the_undo_too(api: Api) -> None:
+async def test_newest_change_and_its_undo_can_be_undone(api: Api) -> None:
     await api.put("human", "Name: Ada")
     await api.edit("human", "append", "Likes tea")
     undone = await api.call("POST", "/human/undo", {})
@@ -123,7 +123,7 @@ async def test_the_newest_change_is_undone_and_the_undo_too(api: Api) -> None:
     assert (await api.call("POST", "/human/undo", {}))["block"]["value"] == "Name: Ada\nLikes tea"
 
 
-async def test_an_earlier_change_is_undone_where_what_it_made_still_stands(api: Api) -> None:
+async def test_earlier_change_is_undone_unless_a_later_change_overwrote_it(api: Api) -> None:
     await api.put("human", "Name: Ada\nCity: Porto", description="old")
     await api.edit("human", "replace", "Lisbon", old_content="Porto")
     await api.put("human", description="new", limit=50)
@@ -136,7 +136,7 @@ async def test_an_earlier_change_is_undone_where_what_it_made_still_stands(api: 
     await api.call("POST", "/human/undo", {"version": 40}, status=404)
 
 
-async def test_the_history_names_every_change(api: Api) -> None:
+async def test_history_lists_every_change(api: Api) -> None:
     await api.put("human", "Name: Ada")
     await api.edit("human", "append", "Likes tea")
     await api.put("human", limit=50)
@@ -150,7 +150,7 @@ async def test_the_history_names_every_change(api: Api) -> None:
     assert len((await api.call("GET", "/human/history"))["changes"]) == 1
 
 
-async def test_edits_at_one_time_all_count(api: Api) -> None:
+async def test_concurrent_edits_are_all_applied(api: Api) -> None:
     await api.put("notes", limit=5000, limit_tokens=4000)
     edits = [api.edit("notes", "append", f"note {number}") for number in range(40)]
     versions = sorted([answer["block"]["version"] for answer in await asyncio.gather(*edits)])
@@ -158,7 +158,7 @@ async def test_edits_at_one_time_all_count(api: Api) -> None:
     assert sorted((await api.value("notes")).split("\n")) == sorted(f"note {number}" for number in range(40))
 
 
-async def test_a_block_belongs_to_exactly_its_owner(api: Api) -> None:
+async def test_block_is_visible_only_to_its_exact_owner(api: Api) -> None:
     user = api.owner["user_id"]
     owners = [
         {"user_id": user},
@@ -175,7 +175,7 @@ async def test_a_block_belongs_to_exactly_its_owner(api: Api) -> None:
     assert "say whose" in (await api.of().call("GET", "/human", status=400))["detail"]
 
 
-async def test_requests_that_mean_nothing_are_refused(api: Api) -> None:
+async def test_invalid_block_requests_are_rejected(api: Api) -> None:
     await api.put("human", "x")
     for body in (
         {"operation": "replace", "content": "y"},
@@ -190,7 +190,7 @@ async def test_requests_that_mean_nothing_are_refused(api: Api) -> None:
     await api.call("PATCH", "/none", {"operation": "append", "content": "y"}, status=404)
 
 
-async def test_an_owner_has_so_many_blocks(api: Api) -> None:
+async def test_owner_may_have_at_most_64_blocks(api: Api) -> None:
     for number in range(64):
         await api.put(f"b{number}")
     assert "64 blocks" in (await api.call("PUT", "/b64", {}, status=409))["detail"]

@@ -1,4 +1,4 @@
-"""A user's blocks leave with an export, go with an erasure, and come back with their history, also under another name."""
+"""Test export, erasure and import of a user's blocks with their history, also under another name."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_blocks_are_exported_erased_and_imported_with_their_history(runtim
     assert "张三" in await coach.value("human")
 
 
-async def test_whom_nothing_is_attached_to_any_more_is_noted_nowhere(runtime: Runtime, server: httpx.AsyncClient, api: Api) -> None:
+async def test_agent_without_attached_blocks_leaves_no_owner_record(runtime: Runtime, server: httpx.AsyncClient, api: Api) -> None:
     keeper, helper = {"agent_id": f"k{ULID()}"}, {"agent_id": f"h{ULID()}"}
     await api.of(**keeper).put("own", "stays")
     ends = {
@@ -99,12 +99,12 @@ async def test_whom_nothing_is_attached_to_any_more_is_noted_nowhere(runtime: Ru
 
 
 async def noted(runtime: Runtime, agent_id: str) -> bool:
-    """Whether something is noted of the owners of an agent."""
+    """True if the store has a record of the agent's owners."""
     key = BlockKeys(Keys(runtime.settings.redis.key_prefix).root).of_agent(DEFAULT_TENANT, agent_id)
     return bool(await runtime.client.exists(key))
 
 
-async def test_lines_that_no_export_wrote_are_refused(server: httpx.AsyncClient, api: Api) -> None:
+async def test_import_refuses_forged_block_lines(server: httpx.AsyncClient, api: Api) -> None:
     await api.put("human", "Name: Ada")
     await api.edit("human", "append", "tea")
     await api.put("human", limit=50)
@@ -129,13 +129,13 @@ async def test_lines_that_no_export_wrote_are_refused(server: httpx.AsyncClient,
 
 
 async def erase_user(runtime: Runtime, user: str) -> None:
-    """What a worker does about the order."""
+    """Run the deletion as a worker does."""
     mark = await runtime[ErasureOrders].order_erasure(Scope(DEFAULT_TENANT), Erasure(DEFAULT_TENANT, None, user, None))
     await erase(runtime, mark.member)
 
 
 async def traces(runtime: Runtime, text: str) -> list[str]:
-    """The keys under which a text stands."""
+    """Return the keys whose value contains a text."""
     found: list[str] = []
     async for key in runtime.client.scan_iter(match=f"{runtime.keys.root}bl*", count=1000):
         raw = await runtime.client.dump(key)

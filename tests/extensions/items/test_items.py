@@ -1,4 +1,4 @@
-"""Items through HTTP: what is put is read, listed and found at once, under its own owner alone."""
+"""Test items over HTTP: read, listed and searchable right after a put, and only by their owner."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def keys(http: httpx.AsyncClient, owner: dict[str, str], **wanted: Any) ->
     return [item["key"] for item in await search(http, owner, **wanted)]
 
 
-async def test_a_value_comes_back_as_it_was_put(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_item_value_is_returned_unchanged(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     value = {"z": 1, "a": [None, True, 1.5, 2**70, {"ü": "\u2028 </script>"}], "empty": {}, "1": ""}
     await put(worked, owner, ["a"], "k", value)
     first = await get(worked, owner, ["a"], "k")
@@ -57,7 +57,7 @@ async def test_a_value_comes_back_as_it_was_put(worked: httpx.AsyncClient, owner
     assert await search(worked, owner) == []
 
 
-async def test_paths_that_look_alike_are_apart(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_similar_paths_are_separate(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     paths = [["a"], ["a", "b"], ["a.b"], ["a!b"], ["ab"], ["A"], ["a", "b", "c"], ["a/b"], ["*"], ["61"], ["\u00e9"], ["e\u0301"]]
     for number, path in enumerate(paths):
         await put(worked, owner, path, "k", {"n": number})
@@ -84,7 +84,7 @@ async def test_paths_that_look_alike_are_apart(worked: httpx.AsyncClient, owner:
         ({"kind": {"$gt": "book"}}, ["k3"]),
     ],
 )
-async def test_filters(worked: httpx.AsyncClient, wanted: dict[str, Any], matches: list[str]) -> None:
+async def test_search_filters_match_item_values(worked: httpx.AsyncClient, wanted: dict[str, Any], matches: list[str]) -> None:
     owner = {"user_id": "filters"}
     values: dict[str, dict[str, Any]] = {
         "k1": {"kind": "book", "stars": 3, "author": {"name": "Ada", "born": 1815}},
@@ -99,7 +99,7 @@ async def test_filters(worked: httpx.AsyncClient, wanted: dict[str, Any], matche
     assert sorted(await keys(worked, owner, prefix=["shelf"], filter=wanted, query="a film")) == matches
 
 
-async def test_what_was_put_is_found_at_once_and_by_meaning_later(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_new_item_is_found_at_once_and_later_by_meaning(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     texts = {"pizza": "I love Italian food, pizza above all", "bike": "My bicycle has a flat tyre", "cat": "The cat sleeps on the sofa"}
     for key, text in texts.items():
         await put(worked, owner, ["memories"], key, {"text": text})
@@ -123,8 +123,8 @@ async def test_what_was_put_is_found_at_once_and_by_meaning_later(worked: httpx.
     assert (await keys(worked, owner, query="winter mountains", limit=1)) == ["pizza"]
 
 
-async def test_a_few_that_were_just_put_are_found_by_meaning_at_once(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
-    """A program that puts and searches in one breath, as LangGraph's own store lets it, sees the nearest first, with a filter too."""
+async def test_few_new_items_are_ranked_by_meaning_at_once(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    """LangGraph programs search right after a put and expect the nearest item first, with a filter too."""
     texts = {"a": "The sky was grey", "b": "I am a plumber", "c": "I love pizza"}
     for number in range(5):
         for key, text in texts.items():
@@ -134,7 +134,7 @@ async def test_a_few_that_were_just_put_are_found_by_meaning_at_once(worked: htt
         assert found[0]["key"] == "c"
 
 
-async def test_paths_are_listed(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_namespaces_can_be_listed(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     for path in (["docs", "v1", "draft"], ["docs", "v2", "final"], ["docs", "v2"], ["users", "ada", "draft"]):
         await put(worked, owner, path, "k", {})
 
@@ -174,7 +174,7 @@ async def test_a_batch_reads_before_it_writes(worked: httpx.AsyncClient, owner: 
     assert [item["value"] for item in await search(worked, owner)] == [{"n": 2}]
 
 
-async def test_an_item_ends_with_its_time(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_item_expires_after_its_ttl(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     await put(worked, owner, ["a"], "short", {"n": 1}, ttl_minutes=0.001)
     await put(worked, owner, ["a"], "long", {"n": 2}, ttl_minutes=60)
 
@@ -193,7 +193,7 @@ async def test_an_item_ends_with_its_time(worked: httpx.AsyncClient, owner: dict
     assert await keys(worked, owner) == ["long"]
 
 
-async def test_reading_an_item_begins_its_time_anew(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_reading_an_item_refreshes_its_ttl(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     async def end() -> str:
         lines = (await worked.post(f"/v1/users/{owner['user_id']}/export")).text.splitlines()
         return next(line["ends_at"] for line in map(json.loads, lines) if line["kind"] == "item")
@@ -210,7 +210,7 @@ async def test_reading_an_item_begins_its_time_anew(worked: httpx.AsyncClient, o
     assert await end() > second
 
 
-async def test_owners_are_apart(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_items_are_separate_per_owner(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     spaces = [owner, owner | {"namespace": "n"}, {"namespace": owner["user_id"]}]
     for number, other in enumerate(spaces):
         await put(worked, other, ["a"], "k", {"n": number})
@@ -219,7 +219,7 @@ async def test_owners_are_apart(worked: httpx.AsyncClient, owner: dict[str, str]
         assert [item["value"] for item in await search(worked, other, query="k")] == [{"n": number}]
 
 
-async def test_an_erasure_takes_them_and_an_export_holds_them(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_export_contains_items_and_erasure_deletes_them(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     await put(worked, owner, ["a"], "k", {"secret": 1}, ttl_minutes=60, index=["secret"])
     await put(worked, owner | {"namespace": "n"}, ["b"], "k", {"secret": 2})
     exported = (await worked.post(f"/v1/users/{owner['user_id']}/export")).text
@@ -241,7 +241,7 @@ async def test_an_erasure_takes_them_and_an_export_holds_them(worked: httpx.Asyn
     assert (await get(worked, other, ["a"], "k"))["value"] == {"secret": 1}
 
 
-async def test_what_is_brought_in_ends_when_it_would_have_ended(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_imported_item_keeps_its_expiry(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     await put(worked, owner, ["a"], "k", {"n": 1}, ttl_minutes=60)
     await put(worked, owner, ["a"], "stays", {"n": 2})
@@ -275,16 +275,16 @@ async def test_what_is_brought_in_ends_when_it_would_have_ended(worked: httpx.As
         ("namespaces", {"max_depth": 0}),
     ],
 )
-async def test_what_cannot_be_is_refused(live: httpx.AsyncClient, path: str, body: Any) -> None:
+async def test_invalid_item_requests_are_rejected(live: httpx.AsyncClient, path: str, body: Any) -> None:
     assert (await live.post(f"{URL}/{path}", json=body)).status_code == 422
 
 
 @pytest.mark.parametrize("body", [{"path": [""], "value": {}}, {"path": ["a"]}, {"path": ["a"], "value": 1}])
-async def test_a_put_that_cannot_be_is_refused(live: httpx.AsyncClient, body: Any) -> None:
+async def test_invalid_put_is_rejected(live: httpx.AsyncClient, body: Any) -> None:
     assert (await live.put(URL, json={"key": "k", **body})).status_code == 422
 
 
-async def test_a_batch_that_looks_through_too_much_is_refused_and_writes_nothing(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_too_expensive_batch_is_refused_without_writing(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     puts = [{"op": "put", "path": [f"path-{number}"], "key": "k", "value": {"n": number}} for number in range(400)]
     assert (await worked.post(f"{URL}/batch", params=owner, json={"operations": puts})).status_code == 200
     reads: list[dict[str, Any]] = [{"op": "search", "filter": {"n": -1}}, {"op": "list_namespaces"}] * 499

@@ -1,4 +1,4 @@
-"""A server over one runtime whose work a test does itself, and sessions as agents leave them."""
+"""Provide a server over one runtime whose work the test runs itself, and sessions with tool calls."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
 
 class Server:
-    """The API of a rig over real HTTP."""
+    """Serve the API of a rig over real HTTP."""
 
     def __init__(self, rig: Rig, http: httpx.AsyncClient) -> None:
         self.rig = rig
         self.http = http
 
     async def call(self, method: str, path: str, body: Any = None, status: int = 200, **params: Any) -> Any:
-        """The JSON of an answer."""
+        """Return the JSON of an answer."""
         answer = await self.http.request(method, path, json=body, params={key: value for key, value in params.items() if value})
         assert answer.status_code == status, answer.text
         return answer.json()
 
     async def work(self) -> None:
-        """Does all orders that are due."""
+        """Run all due orders."""
         await self.rig.work(DueKind.ORDER)
 
     async def create(self, when: str, *steps: str, **more: Any) -> Any:
-        """A procedure that is embedded."""
+        """Create a procedure and embed it."""
         made = await self.call("POST", "/v1/procedures", {"when_to_use": when, "steps": list(steps) or ["do it"], **more})
         await self.work()
         return made
 
     async def search(self, situation: str, **more: Any) -> list[Any]:
-        """The procedures that fit."""
+        """Return the matching procedures."""
         return (await self.call("POST", "/v1/procedures/search", {"situation": situation, **more}))["procedures"]
 
     async def put_session(self, session_id: str, task: str, *calls: dict[str, Any], **owner: Any) -> None:
-        """A session with a task and calls of tools (see `call_messages`)."""
+        """Store a session with a task and tool calls (see `call_messages`)."""
         messages = [{"role": "user", "content": task, "created_at": START.isoformat()}, *call_messages(*calls)]
         await self.call("PUT", f"/v1/working-memory/{session_id}", {"messages": messages, **owner})
 
     async def mark(self, session_id: str, result: str, user_id: str | None = None, namespace: str | None = None, **more: Any) -> Any:
-        """Marks a session, lets workers learn from it, and reads its result."""
+        """Set the result of a session, run the learning, and return the result."""
         path = f"/v1/working-memory/{session_id}/result"
         await self.call("PATCH", path, {"result": result, **more}, user_id=user_id, namespace=namespace)
         await self.work()
@@ -59,7 +59,7 @@ class Server:
 
 
 def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages of calls: each has a `tool`, `arguments`, what is `said`, and seconds that it `took`."""
+    """Return messages of tool calls: each has a `tool`, `arguments`, a result `said`, and `took` seconds."""
     messages: list[dict[str, Any]] = []
     at = START
     for number, call in enumerate(calls):
@@ -75,6 +75,6 @@ def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def serve(rig: Rig) -> AsyncGenerator[Server]:
-    """Serves a rig."""
+    """Serve a rig."""
     async with serving(create_app(rig.settings, rig.rt)) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         yield Server(rig, http)

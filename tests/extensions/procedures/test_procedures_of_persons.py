@@ -1,4 +1,4 @@
-"""Procedures and tool memory of a person: exported, imported, erased, purged with their sessions; and two users never meet."""
+"""Test personal data in procedures and tool memory: export, import, erasure, purge, and separation of users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) ->
 
 
 async def fill(server: Server, user: str, **owner: str) -> Any:
-    """A procedure with a change and feedback, one that was learned, and calls of a tool."""
+    """Create a procedure with a change and feedback, a learned procedure, and tool calls."""
     made = await server.create(FLIGHT, f"Steps of {user}", user_id=user, **owner)
     await server.call("PATCH", f"/v1/procedures/{made['id']}", {"pitfalls": [f"Pitfalls of {user}"]})
     for helped in (True, False):
@@ -60,7 +60,7 @@ async def erase(server: Server, user: str) -> None:
 
 
 async def dump(server: Server) -> str:
-    """Everything in the store, as text."""
+    """Return the whole store as text."""
     parts: list[str] = []
     client = server.rig.rt.client
     async for key in client.scan_iter(match=server.rig.keys.root + "*", count=1000):
@@ -81,7 +81,7 @@ async def dump(server: Server) -> str:
     return "\n".join(parts)
 
 
-async def test_what_is_exported_comes_in_again_as_it_was(server: Server) -> None:
+async def test_export_and_import_restore_procedures_unchanged(server: Server) -> None:
     made = await fill(server, "ada", namespace="work")
     before = await stored_of(server, "ada")
     history = await server.call("GET", f"/v1/procedures/{made['id']}/history")
@@ -99,7 +99,7 @@ async def test_what_is_exported_comes_in_again_as_it_was(server: Server) -> None
     assert (await server.call("POST", f"/v1/procedures/{made['id']}/undo"))["pitfalls"] == []
 
 
-async def test_the_result_of_a_session_comes_back_with_it(server: Server) -> None:
+async def test_import_restores_session_results_without_counting_calls_again(server: Server) -> None:
     await server.put_session("told", "Report for fay", CALL, user_id="fay")
     before = await server.mark("told", "success", "fay", score=0.5, comment="well done")
     lines = await export(server, "fay")
@@ -113,7 +113,7 @@ async def test_the_result_of_a_session_comes_back_with_it(server: Server) -> Non
     assert [tool["succeeded"] for tool in (await stored_of(server, "fay"))[1]] == [1], "its calls are not counted again"
 
 
-async def test_a_result_that_waited_when_it_was_exported_is_learned_from(server: Server) -> None:
+async def test_pending_result_is_learned_after_import(server: Server) -> None:
     await server.put_session("waits", "Report for iris", CALL, user_id="iris")
     await server.call("PATCH", "/v1/working-memory/waits/result", {"result": "success"}, user_id="iris")
     lines = await export(server, "iris")
@@ -132,7 +132,7 @@ async def test_a_result_that_waited_when_it_was_exported_is_learned_from(server:
     assert (await stored_of(server, "iris")) == (procedures, tools)
 
 
-async def test_the_same_result_again_orders_what_still_waits(server: Server) -> None:
+async def test_repeated_result_reorders_lost_learning(server: Server) -> None:
     await server.put_session("lost", "Report for hal", CALL, user_id="hal")
     await server.call("PATCH", "/v1/working-memory/lost/result", {"result": "success"}, user_id="hal")
     await server.rig.rt.client.delete(server.rig.keys.due(DueKind.ORDER))
@@ -141,7 +141,7 @@ async def test_the_same_result_again_orders_what_still_waits(server: Server) -> 
     assert (await server.mark("lost", "success", "hal"))["learned"] == "created"
 
 
-async def test_under_another_name_it_is_a_copy(server: Server) -> None:
+async def test_import_under_another_user_makes_a_copy(server: Server) -> None:
     made = await fill(server, "bea")
     lines = await export(server, "bea")
     for _ in range(2):
@@ -154,7 +154,7 @@ async def test_under_another_name_it_is_a_copy(server: Server) -> None:
     assert len((await stored_of(server, "bea"))[0]) == 2
 
 
-async def test_of_a_user_who_is_erased_nothing_is_left(server: Server) -> None:
+async def test_erasure_leaves_nothing_of_the_user(server: Server) -> None:
     await fill(server, "zebulon")
     await fill(server, "cleo")
     await server.put_session("late", "Report for zebulon", CALL, user_id="zebulon")
@@ -169,7 +169,7 @@ async def test_of_a_user_who_is_erased_nothing_is_left(server: Server) -> None:
     assert await stored_of(server, "cleo") == before
 
 
-async def test_an_erased_namespace_leaves_the_others(server: Server) -> None:
+async def test_erasing_one_namespace_keeps_the_others(server: Server) -> None:
     await fill(server, "dora", namespace="work")
     await server.create(FLIGHT, user_id="dora", namespace="home")
     await server.call("DELETE", "/v1/users/dora", namespace="work")
@@ -179,7 +179,7 @@ async def test_an_erased_namespace_leaves_the_others(server: Server) -> None:
     assert tools == []
 
 
-async def test_what_was_learned_of_a_session_goes_when_it_is_erased(server: Server) -> None:
+async def test_purging_a_session_deletes_what_was_learned_from_it(server: Server) -> None:
     stated = await server.create("Report for eve", "By hand.", user_id="eve")
     await server.put_session("e1", "Report for eve", CALL, {"tool": "mail", "said": "Error: secret-eve"}, user_id="eve")
     await server.mark("e1", "failure", "eve")
@@ -195,7 +195,7 @@ async def test_what_was_learned_of_a_session_goes_when_it_is_erased(server: Serv
     assert history["changes"] == []
 
 
-async def test_two_users_never_meet(server: Server) -> None:
+async def test_procedures_of_two_users_stay_separate(server: Server) -> None:
     for user in ("gil", "gus"):
         await server.put_session(f"same-{user}", "Write the report", CALL, user_id=user)
         result = await server.mark(f"same-{user}", "success", user)

@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, what is stored is what a replay of it gives: counts of feedback, and what was learned of sessions."""
+"""Test that feedback counts and learned procedures equal a replay, in any order of operations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) ->
 
 @dataclass
 class Model:
-    """What there must be, kept by the rules alone. A user's situation has one learned procedure at most: TASKS are unlike each other."""
+    """The expected state by the rules. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
 
     sessions: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     marks: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
@@ -54,7 +54,7 @@ class Model:
     """Sessions whose calls were counted."""
 
     def learn(self) -> None:
-        """Workers do what waits: each session is its situation's only one."""
+        """Run the pending work; each session is the only one of its situation."""
         for key, result in self.waiting.items():
             self.learned[key] = result
             if key not in self.counted:
@@ -70,7 +70,7 @@ class Model:
 
 
 class History:
-    """Carries out the same steps on a server and on the model."""
+    """Run the same steps on a server and on the model."""
 
     def __init__(self, server: Server, prefix: str) -> None:
         self.server = server
@@ -105,7 +105,7 @@ class History:
         self.model.learn()
 
     async def do_feedback(self, key: tuple[str, int], good: bool) -> None:
-        """Under one key, sent twice at once."""
+        """Send feedback twice at once under one key."""
         for stored in await self.procedures(key[0]):
             path = f"/v1/procedures/{stored['id']}/feedback"
             count = self.model.counts.setdefault(stored["id"], [0, 0])
@@ -120,7 +120,7 @@ class History:
             await self.server.call("PATCH", f"/v1/procedures/{stored['id']}", {"text": f"edited {stored['version']}"})
 
     async def do_undo(self, key: tuple[str, int], good: bool) -> None:
-        """Brings back exactly what was before; then it is undone, so that what was learned stays comparable."""
+        """Undo restores exactly the previous state; undo it again, so that learned procedures stay comparable."""
         for stored in await self.procedures(key[0]):
             history = await self.server.call("GET", f"/v1/procedures/{stored['id']}/history")
             before = history["changes"][-1]["before"]
@@ -140,7 +140,7 @@ class History:
                 self.model.counts.pop(stored["id"], None)
 
     async def do_forget(self, key: tuple[str, int], good: bool) -> None:
-        """The session is deleted: what was learned stays, what waits is never learned."""
+        """Delete the session: learned procedures stay, pending results are never learned."""
         await self.server.call("DELETE", f"/v1/working-memory/s{key[1]}", user_id=self.user(key[0]))
         self.model.forget_session(key)
 
@@ -153,7 +153,7 @@ class History:
         self.model.tools.pop(key[0], None)
 
     async def compare(self) -> None:
-        """What is stored is what the model says."""
+        """Assert that the store equals the model."""
         await self.server.work()
         self.model.learn()
         for name in USERS:
@@ -168,7 +168,7 @@ class History:
             assert json.dumps(stored).count(self.user(USERS[name == "ann"])) == 0
 
 
-async def test_any_history_gives_what_a_replay_gives(server: Server) -> None:
+async def test_any_history_equals_its_replay(server: Server) -> None:
     histories: list[list[tuple[str, str, int, bool]]] = []
 
     @settings(max_examples=HISTORIES, database=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""Whatever is done to memories, and in whatever order, their user's profile is what a rebuild from them gives."""
+"""Test that a user's profile equals a rebuild from the memories, in any order of operations."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ TEXTS = [
 
 
 async def follow(rig: Rig) -> None:
-    """Lets the followers follow."""
+    """Run the followers."""
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
     assert not await rig.marks(DueKind.FOLLOW)
 
 
 async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
-    """All that is stored of a profile but for its version, its user and its moves."""
+    """Return the stored profile without its version, user and moves."""
     client, base = rig.rt.client, ProfileKeys(rig.keys.root).profile(owner.name)
     pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name not in (b"v", b"u")}
     heads = {name: json.loads(text) if name[:1] == b"m" else text for name, text in (await client.hgetall(base)).items()}
@@ -61,7 +61,7 @@ async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
 
 
 async def classified(rig: Rig) -> tuple[list[Any], list[Any], dict[str, Any]]:
-    """The profile that the current memories make by the rules alone."""
+    """Return the profile that the rules make from the current memories."""
     mids = [rig.keys.mid(SCOPE.tenant, memory.id) for memory in await rig.stored()]
     read = await rig.rt[ProfileStore].read_memories(mids)
     entries = [entry for memory in read if memory.memory is not None and (entry := entry_of(memory.memory)) is not None]
@@ -70,7 +70,7 @@ async def classified(rig: Rig) -> tuple[list[Any], list[Any], dict[str, Any]]:
 
 
 async def check(rig: Rig) -> None:
-    """The profile is what the rules say and what a rebuild gives."""
+    """Assert that the profile equals the rules and a rebuild."""
     before = await state(rig)
     pages, _ = await rig.rt[ProfileStore].read_profile(OWNER, MOST_SHOWN)
     assert (list(pages.static), list(pages.dynamic), dict(pages.slots or {})) == await classified(rig)
@@ -80,7 +80,7 @@ async def check(rig: Rig) -> None:
 
 
 async def check_expiry(rig: Rig, *, emptied: bool) -> None:
-    """What is left of a profile of no memories expires, and no other does."""
+    """Assert that only the remains of profiles without memories expire."""
     base = ProfileKeys(rig.keys.root).profile(OWNER.name)
     for key in (f"{base}:r", f"{base}:h", ProfileKeys(rig.keys.root).of_user(OWNER.user_key)):
         ttl = await rig.rt.client.ttl(key)
@@ -88,7 +88,7 @@ async def check_expiry(rig: Rig, *, emptied: bool) -> None:
 
 
 class Script:
-    """What is done in one example, by numbers."""
+    """The steps of one example, chosen by numbers."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -97,12 +97,12 @@ class Script:
         self.undone = 0
 
     async def memories(self) -> list[StoredMemory]:
-        """Those that are current."""
+        """Return the current memories."""
         ids = sorted(memory.id for memory in await self.rig.stored())
         return [memory for memory in await self.store.find(SCOPE, ids) if memory is not None]
 
     async def do(self, action: str, number: int, day: int) -> None:
-        """One step; `number` chooses a memory and a text."""
+        """Run one step; `number` selects a memory and a text."""
         at, text = NOW - timedelta(days=day), TEXTS[number % len(TEXTS)]
         memories = await self.memories()
         chosen = memories[number % len(memories)] if memories else None
@@ -137,7 +137,7 @@ class Script:
             await self.store.sweep_memories([chosen.mid])
 
     async def undo_last(self) -> None:
-        """Undoes the last change, if it still can be."""
+        """Undo the last change, if possible."""
         try:
             for change in self.changes[-1:]:
                 self.changes.remove(change)
@@ -159,7 +159,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.inte
 
 
 async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Script:
-    """Does the steps and checks the profile; then all is deleted, and nothing is left of it."""
+    """Run the steps and check the profile; then delete all and check that nothing is left."""
     script = Script(rig)
     for action, number, day, follows in steps:
         await script.do(action, number, day)
@@ -178,11 +178,11 @@ async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Sc
 
 
 @pytest.mark.parametrize("steps", UNDONE)
-async def test_what_is_undone_is_in_the_profile_again(rig: Rig, steps: list[tuple[str, int, int, bool]]) -> None:
+async def test_undo_restores_the_profile(rig: Rig, steps: list[tuple[str, int, int, bool]]) -> None:
     assert (await run_steps(rig, steps)).undone == 1
 
 
-async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
+async def test_profile_equals_a_rebuild(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         loop = asyncio.get_running_loop()
 
@@ -195,7 +195,7 @@ async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
 
 
 async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
-    """A memory that was said on each of these days, counted back from today."""
+    """Store a memory stated on each of these days, counted back from today."""
     first, *again = sorted(days, reverse=True)
     await rig.rt[MemoryStore].write(SCOPE, [record(text, name, user_id="ada", created_at=NOW - timedelta(days=first))])
     for day in again:
@@ -206,12 +206,12 @@ async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
 
 
 async def lists(rig: Rig, at: datetime | None = None) -> tuple[list[str], list[str]]:
-    """The texts of what is static and of what is dynamic."""
+    """Return the static and the dynamic texts."""
     profile = await rig.rt[ProfileService].read(SCOPE, "ada", None, as_of=at)
     return [one.text for one in profile.static], [one.text for one in profile.dynamic]
 
 
-async def test_what_was_said_on_three_days_within_fourteen_is_static(rig: Rig) -> None:
+async def test_fact_stated_on_three_days_within_fourteen_is_static(rig: Rig) -> None:
     await entry(rig, "tea", "I drink green tea", 13, 6, 0)
     await entry(rig, "coffee", "I had some coffee", 14, 6, 0)
     await follow(rig)
@@ -221,7 +221,7 @@ async def test_what_was_said_on_three_days_within_fourteen_is_static(rig: Rig) -
     assert set(dynamic) == {"I drink green tea", "I had some coffee"}
 
 
-async def test_what_others_imply_makes_a_short_statement_static(rig: Rig) -> None:
+async def test_short_fact_implied_by_others_is_static(rig: Rig) -> None:
     await entry(rig, "home", "I only train at home", 9)
     await entry(rig, "log1", "Trained at home today, 45 minutes of pull-ups, squats and planks", 6)
     await entry(rig, "log2", "Legs at home: trained 5 rounds of lunges and burpees", 2)
@@ -231,7 +231,7 @@ async def test_what_others_imply_makes_a_short_statement_static(rig: Rig) -> Non
     assert len(dynamic) == 2
 
 
-async def test_what_lasts_is_static_at_once_and_what_is_silent_falls_back(rig: Rig) -> None:
+async def test_permanent_fact_is_static_at_once_and_unrepeated_fact_expires_from_static(rig: Rig) -> None:
     await entry(rig, "name", "My name is Ada", 0)
     await entry(rig, "tea", "I drink green tea", 205, 203, 200)
     await follow(rig)
@@ -264,12 +264,12 @@ async def test_a_superseded_value_leaves_its_slot_and_each_move_is_recorded(rig:
 
 
 async def moves(rig: Rig) -> list[tuple[str, str | None, str | None]]:
-    """The moves of ada's profile, oldest first."""
+    """Return the moves of ada's profile, oldest first."""
     found = (await rig.rt[ProfileService].read_moves(SCOPE, "ada", None, 100)).moves
     return [(move.memory_id, move.before, move.after) for move in reversed(found)]
 
 
-async def test_what_falls_back_because_nobody_says_it_is_a_move_that_is_noted_once(rig: Rig) -> None:
+async def test_demotion_of_an_unrepeated_fact_is_recorded_once(rig: Rig) -> None:
     await entry(rig, "tea", "I drink green tea", 4, 2)
     await follow(rig)
     await entry(rig, "old", "I collect old stamps", 205, 203, 200)
@@ -296,7 +296,7 @@ async def test_what_falls_back_because_nobody_says_it_is_a_move_that_is_noted_on
     assert (await moves(rig))[-1] == ("tea", "dynamic", "static")
 
 
-async def test_a_rebuild_notes_only_what_is_different_after_it(rig: Rig) -> None:
+async def test_rebuild_records_only_actual_moves(rig: Rig) -> None:
     await entry(rig, "home", "I only train at home", 4, 2)
     await entry(rig, "more", "Trained at home today", 0)
     await entry(rig, "name", "My name is Ada", 0)
@@ -316,7 +316,7 @@ async def test_a_rebuild_notes_only_what_is_different_after_it(rig: Rig) -> None
     assert not [key for key in await rig.raw_keys() if key.endswith(":b") and key.startswith("pf:")]
 
 
-async def test_the_version_changes_with_the_profile_alone(rig: Rig) -> None:
+async def test_version_changes_only_with_the_profile(rig: Rig) -> None:
     await entry(rig, "tea", "I drink green tea", 0)
     await follow(rig)
     version = (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version
@@ -327,7 +327,7 @@ async def test_the_version_changes_with_the_profile_alone(rig: Rig) -> None:
     assert (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version > version
 
 
-async def test_an_erasure_leaves_nothing_of_a_profile(rig: Rig) -> None:
+async def test_erasure_deletes_the_whole_profile(rig: Rig) -> None:
     await entry(rig, "tea", "I drink green tea", 5, 3, 1)
     await rig.rt[MemoryStore].write(SCOPE, [record("I sing", "sing", user_id="ada", namespace="choir")])
     await follow(rig)

@@ -1,4 +1,4 @@
-"""What reading a profile costs: one round trip, and the same for many facts as for few."""
+"""Test the cost of reading a profile: one round trip, independent of the number of facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime.now(UTC)
 
 
 async def facts(rig: Rig, user: str, count: int) -> None:
-    """So many facts of a user, followed."""
+    """Store this many facts of a user and run the followers."""
     records = [
         record(f"{user} knows street {number}", f"{user}-{number}", user_id=user, created_at=NOW - timedelta(minutes=number))
         for number in range(count)
@@ -39,7 +39,7 @@ async def test_a_profile_is_read_in_one_round_trip(rig: Rig, monkeypatch: pytest
     assert len(sent) == 1
 
 
-async def test_many_facts_are_read_as_few_are(make_rig: MakeRig) -> None:
+async def test_read_size_is_independent_of_the_number_of_facts(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         read: dict[str, int] = {}
         for user, count in (("few", 70), ("many", 300)):
@@ -58,7 +58,7 @@ async def test_the_shortest_limit_reads_one_page(rig: Rig) -> None:
     assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=40)).dynamic) == 40
 
 
-async def test_what_a_caller_takes_away_is_gone_without_a_worker(rig: Rig) -> None:
+async def test_deleted_memories_leave_the_profile_without_a_worker(rig: Rig) -> None:
     await facts(rig, "ada", 4)
     memories, profiles = rig.rt[MemoryService], rig.rt[ProfileService]
 

@@ -1,4 +1,4 @@
-"""The personal trainer of the tutorials, through our own client: with a model that takes facts, and without one."""
+"""Run the tutorials' personal trainer through the client, with and without a language model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FACTS = {
 
 
 class Trainer:
-    """The trainer's program: it logs what it hears, and asks for the profile before it plans."""
+    """The trainer program: it logs inputs, and reads the profile before it plans."""
 
     def __init__(self, url: str, model: Lookalike, has_model: bool) -> None:
         self.url = url
@@ -50,7 +50,7 @@ class Trainer:
         self.api = MemoryAPIClient(MemoryClientConfig(base_url=url, max_retries=0))
 
     async def tell_home(self, user: str, city: str, said: str, days_ago: int = 0) -> None:
-        """Where somebody lives: as they say it to a model, else as a program states it."""
+        """Store where the user lives: as a message if there is a model, else as a memory."""
         if self.has_model:
             await self.log(user, [said], days_ago)
             return
@@ -61,11 +61,11 @@ class Trainer:
         await self.api.create_long_term_memory([home])
 
     async def asked_for(self, words: str) -> bool:
-        """Whether the model was told this."""
+        """True if the model received this text."""
         return any(words in str(body) for body in self.model.bodies("chat"))
 
     async def log(self, user: str, texts: Sequence[str], days_ago: int = 0) -> None:
-        """What was heard on a day."""
+        """Store the inputs of a day."""
         at = NOW - timedelta(days=days_ago)
         for number, text in enumerate(texts):
             message = MemoryMessage(role="user", content=text, created_at=at + timedelta(seconds=number))
@@ -73,7 +73,7 @@ class Trainer:
         await self.api.flush_working_memory(f"day-{days_ago}", user_id=user, wait=20)
 
     async def system_text(self, user: str, **more: Any) -> str:
-        """The system text of a prompt."""
+        """Return the system text of a prompt."""
         body = {
             "query": "What about the weather in the mountains?",
             "user_id": user,
@@ -87,7 +87,7 @@ class Trainer:
         return str(answer.json().get("system"))
 
     async def profile_when(self, user: str, holds: Callable[[Profile], object], what: str) -> Profile:
-        """The profile as soon as something holds of it."""
+        """Return the profile once a condition holds."""
         last: list[Profile] = []
 
         async def check() -> bool:
@@ -100,7 +100,7 @@ class Trainer:
 
 @pytest.fixture(scope="module", params=["keyless", "model"])
 async def trainer(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Trainer, bool]]:
-    """The trainer's program on a server with and without a language model, and whether it has one."""
+    """Run the trainer on a server with and without a language model; also yield whether it has one."""
     has_model = request.param == "model"
     options: dict[str, Any] = {"KEY_PREFIX": f"trainer-{request.param}", "EMBEDDING_PROVIDER": "local", "MODEL_PROVIDER": "local"}
     model = Lookalike().start()
@@ -121,11 +121,11 @@ async def trainer(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenera
 
 
 def texts(profile: Profile) -> tuple[set[str], set[str]]:
-    """What is static and what is dynamic."""
+    """Return the static and the dynamic texts."""
     return {entry.text for entry in profile.static}, {entry.text for entry in profile.dynamic}
 
 
-async def test_inputs_are_dynamic_and_what_recurs_becomes_static(trainer: tuple[Trainer, bool]) -> None:
+async def test_inputs_are_dynamic_and_recurring_facts_become_static(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     await program.log("ann", INPUTS, days_ago=6)
     wanted = {fact for said in INPUTS for fact in FACTS[said]} if has_model else set(INPUTS)
@@ -149,7 +149,7 @@ async def test_inputs_are_dynamic_and_what_recurs_becomes_static(trainer: tuple[
     await asyncio.to_thread(other.close)
 
 
-async def test_a_prompt_shows_the_profile_and_stays_the_same(trainer: tuple[Trainer, bool]) -> None:
+async def test_prompt_shows_the_profile_deterministically(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     said = "My name is Cleo" if not has_model else HOME
     await program.log("cleo", [said])
@@ -161,7 +161,7 @@ async def test_a_prompt_shows_the_profile_and_stays_the_same(trainer: tuple[Trai
     assert "profile" not in await program.system_text("cleo")
 
 
-async def test_values_of_slots_stand_under_their_topics_and_a_schema_of_ones_own_counts(trainer: tuple[Trainer, bool]) -> None:
+async def test_slots_are_grouped_by_topic_and_a_custom_schema_applies(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     await program.tell_home("dora", "Rome", "I live in Rome", days_ago=2)
     profile = await program.profile_when("dora", lambda p: p.slots, "the home")
@@ -182,7 +182,7 @@ async def test_values_of_slots_stand_under_their_topics_and_a_schema_of_ones_own
     assert before.slots["home"]["home_city"].text == "User lives in Rome"
 
 
-async def test_a_date_in_the_metadata_of_a_message_is_when_it_was_said(trainer: tuple[Trainer, bool]) -> None:
+async def test_metadata_date_of_a_message_sets_when_facts_were_stated(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     for days in (10, 5, 1):
         message = {"role": "user", "content": HOME, "metadata": {"date": (NOW - timedelta(days=days)).date().isoformat()}}
@@ -196,7 +196,7 @@ async def test_a_date_in_the_metadata_of_a_message_is_when_it_was_said(trainer: 
     assert session.messages[0].created_at.date() == NOW.date(), "the session says when the message came"
 
 
-async def test_a_rebuild_gives_the_same_and_an_erasure_leaves_nothing(trainer: tuple[Trainer, bool]) -> None:
+async def test_rebuild_keeps_the_profile_and_erasure_deletes_it(trainer: tuple[Trainer, bool]) -> None:
     program, _ = trainer
     await program.log("emil", [HOME])
     profile = await program.profile_when("emil", lambda p: p.dynamic, "what Emil said")
@@ -209,7 +209,7 @@ async def test_a_rebuild_gives_the_same_and_an_erasure_leaves_nothing(trainer: t
     assert not (await program.api.profile.moves("emil")).moves
 
 
-async def test_a_prompt_without_a_session_is_of_the_user_that_the_client_names(trainer: tuple[Trainer, bool]) -> None:
+async def test_prompt_without_session_uses_the_given_user(trainer: tuple[Trainer, bool]) -> None:
     program, _ = trainer
     for user, said in (("iris", HOME), ("jack", INPUTS[4])):
         await program.log(user, [said])
@@ -220,7 +220,7 @@ async def test_a_prompt_without_a_session_is_of_the_user_that_the_client_names(t
     assert "shoulder" not in shown, "nobody else's"
 
 
-async def test_a_model_reads_the_profile_by_a_tool(trainer: tuple[Trainer, bool]) -> None:
+async def test_model_reads_the_profile_with_a_tool(trainer: tuple[Trainer, bool]) -> None:
     program, has_model = trainer
     await program.log("flo", [HOME])
     home = "User trains only at home" if has_model else HOME

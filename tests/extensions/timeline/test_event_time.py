@@ -1,4 +1,4 @@
-"""When something happened, as texts and dates of memories say it."""
+"""Test event times that are read from texts and dates of memories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "start", "end", "precision"), TEXTS)
-def test_a_text_names_its_days_and_how_exactly(text: str, start: str, end: str | None, precision: str) -> None:
+def test_text_gives_event_days_and_precision(text: str, start: str, end: str | None, precision: str) -> None:
     time = time_of_text(text, SAID, UTC)
     assert time is not None
     assert (time.first.isoformat(), time.last and time.last.isoformat(), time.precision) == (start, end, precision)
@@ -40,18 +40,18 @@ def test_a_text_names_its_days_and_how_exactly(text: str, start: str, end: str |
 @pytest.mark.parametrize(
     "text", ["I like green tea", "I run every Monday", "I lived there until 2019", "I have 2000 books", "Anna visits me on Friday"]
 )
-def test_what_names_no_time_of_its_own_has_none(text: str) -> None:
+def test_text_without_a_specific_time_gives_none(text: str) -> None:
     assert time_of_text(text, SAID, UTC) is None
 
 
 def times(text: str, **more: Any) -> tuple[str, str | None, str, str]:
-    """First day, last day, precision and source of a fact."""
+    """Return first day, last day, precision and source of a fact."""
     time = event_time(record(text, created_at=SAID, **more), SAID, UTC, said_counts=True)
     assert time is not None
     return time.first.isoformat(), time.last and time.last.isoformat(), time.precision, time.dated_by
 
 
-def test_a_date_of_a_memory_goes_before_its_text() -> None:
+def test_event_date_takes_precedence_over_the_text() -> None:
     day = datetime(2024, 3, 1, tzinfo=UTC)
     assert times("Ada fell on 3 March 2024", event_date=day) == ("2024-03-01", "2024-03-01", "day", "event")
     assert times("Ada moved in March 2024", event_date=day) == ("2024-03-01", "2024-03-31", "month", "event")
@@ -64,7 +64,7 @@ def test_a_date_of_a_memory_goes_before_its_text() -> None:
     assert moment.at == day.replace(hour=18)
 
 
-def test_days_are_the_users() -> None:
+def test_event_days_use_the_users_time_zone() -> None:
     tokyo = ZoneInfo("Asia/Tokyo")
     late = datetime(2026, 11, 22, 20, tzinfo=UTC)
     time = time_of_text("I ran today", late, tokyo)
@@ -76,13 +76,13 @@ def test_days_are_the_users() -> None:
 
 
 def told(text: str, zone: tzinfo = UTC, **more: Any) -> list[tuple[str, str]]:
-    """The events of a message: text and first day."""
+    """Return text and first day of the events of a message."""
     message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE, **more)
     return [(entry.payload["text"], entry.payload["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Honolulu", "America/Los_Angeles", "UTC", "Asia/Tokyo", "Pacific/Auckland"])
-def test_a_day_that_the_metadata_states_is_that_day_in_each_zone(zone: str) -> None:
+def test_metadata_date_is_the_same_day_in_every_zone(zone: str) -> None:
     assert told("I swam yesterday", ZoneInfo(zone), metadata={"date": "2024-05-06"}) == [("I swam yesterday", "2024-05-05")]
     stated = record("Ada swims", user_id="ada", created_at=SAID, metadata={"date": "2024-05-06"})
     dated = record("Ada swam", user_id="ada", created_at=SAID, event_date=datetime(2024, 5, 6, tzinfo=UTC))
@@ -90,7 +90,7 @@ def test_a_day_that_the_metadata_states_is_that_day_in_each_zone(zone: str) -> N
     assert days == [[(date(2024, 5, 6) - date(1970, 1, 1)).days]] * 2
 
 
-def test_each_dated_sentence_of_a_message_is_an_event() -> None:
+def test_each_dated_sentence_of_a_user_message_is_an_event() -> None:
     text = "I love it here! Yesterday I swam in the sea. Will you come on Friday? On 3 March 2024 I broke my arm."
     assert told(text) == [("Yesterday I swam in the sea.", "2026-11-22"), ("On 3 March 2024 I broke my arm.", "2024-03-03")]
     assert told("I swam yesterday", metadata={"date": "2024-05-06"}) == [("I swam yesterday", "2024-05-05")]
@@ -100,11 +100,11 @@ def test_each_dated_sentence_of_a_message_is_an_event() -> None:
 
 
 def fact(memory_type: MemoryTypeEnum, text: str, **more: Any) -> MemoryRecord:
-    """A fact of ada's."""
+    """Return a fact of ada's."""
     return record(text, user_id="ada", created_at=SAID, memory_type=memory_type, **more)
 
 
-def test_a_model_says_what_is_an_event() -> None:
+def test_extracted_memory_type_decides_whether_it_is_an_event() -> None:
     dated = fact(MemoryTypeEnum.SEMANTIC, "Ada moved in March 2024")
     assert not events_of(FollowedMemory("mid", "t", dated), statements=False)
     assert events_of(FollowedMemory("mid", "t", dated))
@@ -113,7 +113,7 @@ def test_a_model_says_what_is_an_event() -> None:
     assert not events_of(FollowedMemory("mid", "t", fact(MemoryTypeEnum.EPISODIC, "Ada moved", quarantine="rude")))
 
 
-def test_periods_are_those_of_the_calendar() -> None:
+def test_periods_follow_the_calendar() -> None:
     assert period_of(date(2024, 12, 31), "week")[2] == "2025-W01"
     assert period_of(date(2024, 2, 10), "month")[:2] == (date(2024, 2, 1), date(2024, 2, 29))
     starts: list[tuple[str, date, Precision]] = [

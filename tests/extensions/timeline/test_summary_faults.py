@@ -1,4 +1,4 @@
-"""Summaries when a worker dies on the way."""
+"""Test summaries when a worker dies during the work."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.support.timelines import TRIP, close_periods, follow, periods, store,
 
 
 class Died(BaseException):
-    """The worker's process ends: nothing catches it, and the event loop of the tests goes on."""
+    """Simulated death of the worker process: nothing catches it, and the tests' event loop goes on."""
 
 
 async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
-    """The state and the text of each of ada's days, weeks and months."""
+    """Return state and text of each of ada's days, weeks and months."""
     named = {f"{unit} {name}": period for unit in ("day", "week", "month") for name, period in (await periods(rig, unit)).items()}
     return {name: (period.state, period.summary and period.summary.text) for name, period in named.items()}
 
 
 def dying(monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, call: int, *, after: bool) -> None:
-    """A worker that dies before or after what its n-th call of a method does."""
+    """A worker that dies before or after the n-th call of a method."""
     method, calls = getattr(owner, name), list[int]()
 
     async def dies(self: Any, *arguments: Any) -> Any:
@@ -45,7 +45,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, call: in
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", [1, 3, 6])
-async def test_a_worker_that_dies_leaves_each_summary_made_or_waiting(
+async def test_worker_death_leaves_each_summary_stored_or_pending(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, call: int, *, after: bool
 ) -> None:
     await store(rig, *TRIP)
@@ -70,9 +70,7 @@ async def test_a_worker_that_dies_leaves_each_summary_made_or_waiting(
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_worker_that_dies_after_a_change_leaves_the_old_summary_or_none(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, *, after: bool
-) -> None:
+async def test_worker_death_after_an_edit_leaves_old_summary_or_none(rig: Rig, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
     await store(rig, *TRIP)
     await close_periods(rig)
     before = await text_of(rig)

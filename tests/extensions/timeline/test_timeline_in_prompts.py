@@ -1,4 +1,4 @@
-"""A prompt tells what happened in the time that is asked for, else lately, and never more than is asked for."""
+"""Test that a prompt shows events of the requested time, else recent ones, within its token limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.rig import SCOPE, Rig
 from tests.support.timelines import TRIP, close_periods, follow, prompt, store
 
 
-async def test_a_prompt_tells_of_the_time_that_is_asked_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_prompt_shows_events_of_the_time_in_the_query(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await store(rig, *TRIP, ("may", "Ada sang on 9 May 2024"))
     assert "- 2024-03-04: Ada saw the Forum on 4 March 2024 (said by ada)" in await prompt(rig, "What happened in March 2024?")
     assert await prompt(rig, "What should I cook?") == "", "nothing is summarized yet"
@@ -40,7 +40,7 @@ async def test_a_prompt_tells_of_the_time_that_is_asked_for(rig: Rig, monkeypatc
     assert len(sent) == without, "it is read in the prompt's own round trip"
 
 
-async def test_a_prompt_never_tells_what_was_taken_back(rig: Rig) -> None:
+async def test_prompt_never_shows_deleted_events(rig: Rig) -> None:
     await store(rig, *TRIP)
     await close_periods(rig)
     await rig.rt[MemoryService].delete(SCOPE, ["tooth"])
@@ -50,7 +50,7 @@ async def test_a_prompt_never_tells_what_was_taken_back(rig: Rig) -> None:
     assert "flew home" in await prompt(rig, "What happened in March 2024?"), "its events, while the summary waits"
 
 
-async def test_yesterday_is_the_day_of_the_users_zone(rig: Rig) -> None:
+async def test_yesterday_is_resolved_in_the_users_time_zone(rig: Rig) -> None:
     now = datetime(2024, 3, 10, 3, tzinfo=UTC)  # the evening of the ninth in New York
     await store(rig, *TRIP)
     search = {"text": "", "reference_time": now.isoformat(), "limit": 1}
@@ -60,8 +60,8 @@ async def test_yesterday_is_the_day_of_the_users_zone(rig: Rig) -> None:
     assert date(2024, 3, 9).isoformat() in await prompt(rig, "What happened yesterday?", long_term_search=search)
 
 
-async def test_a_day_is_told_what_is_known_of_it_alone(rig: Rig) -> None:
-    """Not what happened on any day of a month; a month is told that, and what lasted into the day is told, too."""
+async def test_query_for_a_day_shows_only_events_known_to_that_day(rig: Rig) -> None:
+    """An event with only a month or year belongs to that period, not to the day. A longer event that covers the day is shown."""
     await store(rig, *TRIP, ("year", "Ada learned to sail in 2024"), ("oslo", "Ada was in Oslo from 28 February to 5 March 2024"))
     await store(rig, ("acme", "Ada has worked at Acme since 2020"))
     day = await prompt(rig, "What happened on 4 March 2024?")
@@ -72,7 +72,7 @@ async def test_a_day_is_told_what_is_known_of_it_alone(rig: Rig) -> None:
     assert "sail" in await prompt(rig, "What happened in 2024?")
 
 
-async def test_it_takes_no_more_tokens_than_are_asked_for(rig: Rig, counter: TokenCounter) -> None:
+async def test_prompt_timeline_stays_within_its_token_limit(rig: Rig, counter: TokenCounter) -> None:
     await store(rig, *((f"e{number}", f"Ada met guest number {number} for tea on {number} March 2024") for number in range(1, 31)))
     await close_periods(rig)
     for query in ("What happened in March 2024?", "What happened on 9 March 2024?", "What should I cook?"):
@@ -87,8 +87,8 @@ async def test_it_takes_no_more_tokens_than_are_asked_for(rig: Rig, counter: Tok
         assert lines[-1] > 0
 
 
-async def test_it_is_that_of_the_reader_alone(rig: Rig) -> None:
-    """Of exactly this user in exactly this namespace, within the reach of the credentials."""
+async def test_prompt_timeline_contains_only_the_callers_scope(rig: Rig) -> None:
+    """Exactly this user in exactly this namespace, within the scope of the credentials."""
     await store(rig, *TRIP)
     await store(rig, ("bob", "Bob robbed a bank on 5 March 2024"), user_id="bob")
     await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")

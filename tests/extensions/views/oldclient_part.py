@@ -1,4 +1,4 @@
-"""Summary views by the archived Python client: a part of the programs in `tests/compat/archived_clients/`, in that client's environment."""
+"""Test summary views with the archived Python client; part of the programs in `tests/compat/archived_clients/`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Client = Any
 
 
 def scenarios(program: Any) -> tuple[Callable[[Client], Awaitable[None]], ...]:
-    """What `oldclient_program.py` runs, too."""
+    """Yield the scenarios that `oldclient_program.py` also runs."""
     from agent_memory_client.models import CreateSummaryViewRequest
 
     async def views(client: Client) -> None:

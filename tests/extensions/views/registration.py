@@ -1,4 +1,4 @@
-"""What summary views bring to the tests that walk over all features."""
+"""Register summary views in the tests that cover all features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary views and their tasks through both clients and the command line, against a real server without a language model."""
+"""Test summary views and tasks through both clients and the command line, on a real server without a model."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(params=["async", "sync"])
 async def memory(worked: httpx.AsyncClient, request: pytest.FixtureRequest) -> AsyncGenerator[MemoryAPIClient]:
-    """A client in a namespace of its own."""
+    """Return a client with its own namespace."""
     client = opened(request.param, MemoryClientConfig(base_url=str(worked.base_url), default_namespace=f"app-{ULID()}"))
     yield client
     await client.close()
 
 
-async def test_a_view_is_made_run_read_and_deleted(memory: MemoryAPIClient) -> None:
+async def test_view_can_be_created_run_read_and_deleted(memory: MemoryAPIClient) -> None:
     namespace = memory.config.default_namespace
     assert namespace
     records = [
@@ -67,7 +67,7 @@ async def test_a_view_is_made_run_read_and_deleted(memory: MemoryAPIClient) -> N
 
 
 class Cutting(httpx.AsyncBaseTransport):
-    """Carries requests out and then loses the first answer to a POST."""
+    """Carry requests out, then drop the first answer to a POST."""
 
     def __init__(self) -> None:
         self.below = httpx.AsyncHTTPTransport()
@@ -86,7 +86,7 @@ class Cutting(httpx.AsyncBaseTransport):
         await self.below.aclose()
 
 
-async def test_a_request_whose_answer_was_lost_is_carried_out_once(worked: httpx.AsyncClient) -> None:
+async def test_create_with_a_lost_answer_is_done_once(worked: httpx.AsyncClient) -> None:
     cutting = Cutting()
     name = str(ULID())
     async with MemoryAPIClient(MemoryClientConfig(base_url=str(worked.base_url)), transport=cutting) as memory:
@@ -95,7 +95,7 @@ async def test_a_request_whose_answer_was_lost_is_carried_out_once(worked: httpx
         assert [found.id for found in await memory.list_summary_views() if found.name == name] == [view.id]
 
 
-async def test_what_is_not_there_is_none_and_what_is_wrong_is_refused(memory: MemoryAPIClient) -> None:
+async def test_missing_view_returns_none_and_invalid_view_is_rejected(memory: MemoryAPIClient) -> None:
     assert await memory.get_summary_view("none") is None
     assert await memory.get_task("none") is None
     with pytest.raises(MemoryNotFoundError):
@@ -104,7 +104,7 @@ async def test_what_is_not_there_is_none_and_what_is_wrong_is_refused(memory: Me
         await memory.create_summary_view(CreateSummaryViewRequest(source="long_term", group_by=["shoe_size"]))
 
 
-async def test_the_command_orders_the_refresh_of_all_views(settings: Settings, redis_url: str) -> None:
+async def test_schedule_task_refreshes_all_continuous_views(settings: Settings, redis_url: str) -> None:
     async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
 
         async def ordered() -> list[str]:

@@ -1,4 +1,4 @@
-"""The archived server's operations of summary views, and of the tasks that compute them, are served as the contract says."""
+"""Test that the archived server's summary view and task operations are served as in the contract."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def document() -> dict[str, Any]:
     return create_app(load_settings()).openapi()
 
 
-def test_all_operations_of_the_contract_are_served(document: dict[str, Any]) -> None:
+def test_all_contract_operations_of_views_are_served(document: dict[str, Any]) -> None:
     assert operations() == CONTRACT["operations"], "none is left out"
     own = [(one["method"].lower(), one["path"]) for one in operations() if owner_of(one["path"]) == "views"]
     assert len(own) == 8
     assert [place for place in own if place[0] not in document["paths"].get(place[1], {})] == []
 
 
-def test_tests_that_walk_over_all_features_are_told_of_views() -> None:
+def test_views_are_registered_for_the_tests_of_all_features() -> None:
     assert REGISTRATION in registrations()
 
 
@@ -39,7 +39,7 @@ DRIFTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
 
 
 @pytest.mark.parametrize(("drift", "line"), DRIFTS, ids=[line for _, line in DRIFTS])
-def test_drift_is_noticed(document: dict[str, Any], drift: Callable[[dict[str, Any]], Any], line: str) -> None:
+def test_contract_drift_is_detected(document: dict[str, Any], drift: Callable[[dict[str, Any]], Any], line: str) -> None:
     changed = copy.deepcopy(document)
     drift(changed)
     assert line in differences(changed) - differences(document)

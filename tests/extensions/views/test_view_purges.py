@@ -1,4 +1,4 @@
-"""What a purge takes of summary views."""
+"""Test the effect of a purge on summary views."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.rig import SCOPE, Rig, record
 VIEWS = "/v1/summary-views"
 
 
-async def test_a_purge_takes_the_summaries_of_what_goes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_purge_deletes_summaries_of_purged_memories(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
     transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

@@ -1,4 +1,4 @@
-"""Summary views under the mixed run of faults."""
+"""Summary views in the mixed fault run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.system.faults.workload import Actor, Client, Figures
 
 
 class ViewActor(Actor):
-    """Owns summary views: makes them (the server names them, so under a key), computes them, deletes them."""
+    """Create views with an idempotency key (the server names them), compute them, and delete them."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
