@@ -1,6 +1,6 @@
-"""No path of a compatible API shows or changes what is another's: every route of the application, with hostile ids and bodies.
+"""Attack every route of the compatible APIs with hostile ids and bodies: none may show or change another's data.
 
-The routes are those that the application has: one that is added is attacked without being named here.
+The routes come from the application, so a new route is attacked automatically.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ CASES_EACH = max(6, int(os.environ.get("ISOLATION_CASES", "0")) // 400)
 
 
 def routes_of(app: Any) -> set[tuple[str, str]]:
-    """The methods and paths of an application."""
+    """Return the methods and paths of an application."""
     routes = cast("list[Any]", app.routes)
     return {(method, route.path) for route in routes if isinstance(route, Route) for method in route.methods or () if method != "HEAD"}
 
 
 class Field:
-    """An application with the compatible APIs, where a victim has something of everything that can be stored."""
+    """An application with the compatible APIs, where a victim owns one of everything that can be stored."""
 
     def __init__(self, callers: Callers, routes: list[tuple[str, str]], ids: list[str]) -> None:
         self.callers = callers
@@ -51,7 +51,7 @@ class Field:
         self.ids = ids
 
     async def state(self) -> list[Any]:
-        """All that the victim's tenant has, as its owner reads it."""
+        """Return everything in the victim's tenant, as its owner reads it."""
         client = self.callers(OWNER)
         mem0 = await client.post("/v3/memories/", json={"filters": {"user_id": VICTIM}})
         documents = await client.post("/v3/documents/list", json={"containerTags": [VICTIM]})
@@ -83,7 +83,7 @@ async def field(redis_url: str) -> AsyncGenerator[Field]:
 
 
 def body_of(choose: random.Random, ids: list[str]) -> dict[str, Any]:
-    """All fields that say whose something is, or what it is, at once."""
+    """Return all fields that name an owner or an object, at once."""
     name, item = choose.choice(NAMES), choose.choice([*ids, *NAMES])
     whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name, "app_id": name}
     owners = {"user_id": VICTIM, "namespace": name, "agent_id": name}
@@ -111,7 +111,7 @@ async def attack(client: httpx.AsyncClient, method: str, path: str, ids: list[st
     assert MARK not in answer.text, (method, filled, query, body, answer.text)
 
 
-async def test_no_route_shows_or_changes_what_is_anothers(field: Field) -> None:
+async def test_no_route_shows_or_changes_data_of_others(field: Field) -> None:
     before = await field.state()
     assert before[1], "there is something to be seen"
     assert len(field.routes) > 30

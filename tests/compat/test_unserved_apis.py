@@ -1,4 +1,4 @@
-"""Paths of a compatible API that is off say which setting serves them; all other unknown paths do not."""
+"""Test that paths of a disabled compatible API name its setting, and that other unknown paths do not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client_of(apis: str) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize(("apis", "off"), [("", "mem0"), ("", "supermemory"), ("supermemory", "mem0"), ("mem0", "supermemory")])
-async def test_a_path_of_an_api_that_is_off_names_the_setting(apis: str, off: str) -> None:
+async def test_path_of_a_disabled_api_names_its_setting(apis: str, off: str) -> None:
     async with client_of(apis) as client:
         for path in set(PATHS[off]) - set(PATHS.get(apis, ())):
             for method in ("GET", "POST", "DELETE"):
@@ -34,7 +34,7 @@ async def test_a_path_of_an_api_that_is_off_names_the_setting(apis: str, off: st
                 assert f"COMPAT_APIS={off}" in answer.json()["detail"], (method, path)
 
 
-async def test_an_unknown_path_under_a_foreign_version_names_every_api_that_is_off() -> None:
+async def test_unknown_path_with_foreign_version_names_every_disabled_api() -> None:
     async with client_of("") as client:
         for path in ("/v2/unknown", "/v3/unknown"):
             assert "COMPAT_APIS=mem0 or COMPAT_APIS=supermemory" in (await client.get(path)).json()["detail"]
@@ -42,7 +42,7 @@ async def test_an_unknown_path_under_a_foreign_version_names_every_api_that_is_o
         assert (await client.get("/v3/unknown")).json()["detail"] == "Not Found"
 
 
-async def test_an_unknown_path_of_ours_names_no_setting() -> None:
+async def test_unknown_path_of_the_own_api_names_no_setting() -> None:
     async with client_of("") as client:
         for path in ("/v1/unknown", "/unknown", "/v10/documents"):
             assert (await client.get(path)).json() == {"detail": "Not Found", "code": "not_found"}

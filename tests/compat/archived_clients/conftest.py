@@ -1,4 +1,4 @@
-"""The clients of the archived project, as programs of their own, against one server of ours with a worker and the local models."""
+"""Run the archived project's clients as separate programs against one server with a worker and local models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RunProgram = Callable[..., Awaitable[Report]]
 
 @pytest.fixture(scope="session")
 async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """The base URL of a real server."""
+    """Return the base URL of a real server."""
     settings = load_settings(KEY_PREFIX="old-clients", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
@@ -27,7 +27,7 @@ async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture(scope="session")
 def run_program(server: str) -> RunProgram:
-    """Runs a program with the server's URL behind its arguments, and returns the report that it prints."""
+    """Run a program with the server's URL as last argument; return the report that it prints."""
 
     async def run(*command: str, more: tuple[str, ...] = ()) -> Report:
         process = await asyncio.create_subprocess_exec(

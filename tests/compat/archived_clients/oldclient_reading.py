@@ -35,7 +35,7 @@ warnings.simplefilter("ignore", DeprecationWarning)
 
 
 def shown(memories: Any) -> Seen:
-    """What is shown of memories, as models or as dictionaries."""
+    """Return the visible fields of memories, given as models or dictionaries."""
     found: Seen = {}
     for memory in memories:
         values = memory if isinstance(memory, dict) else memory.model_dump(mode="json")

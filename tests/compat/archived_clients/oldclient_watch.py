@@ -1,6 +1,6 @@
-"""Which methods of a client class talk HTTP, and which of them a program called with requests of its own.
+"""Find the client methods that send HTTP requests, and which of them a program called.
 
-Runs in the archived client's environment: it imports nothing of ours.
+Runs in the archived client's environment and imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 
 
 def talking(client_class: type[Any]) -> list[str]:
-    """The public methods of a class whose source sends a request, themselves or through another method of the class."""
+    """Return the public methods of a class that send a request, directly or through another method of the class."""
     methods = {name: found for name, found in vars(client_class).items() if inspect.isfunction(found)}
     uses = {name: _uses(found) for name, found in methods.items()}
     found = {name for name, (sends, _) in uses.items() if sends}
@@ -30,7 +30,7 @@ def talking(client_class: type[Any]) -> list[str]:
 
 
 def _uses(method: Callable[..., Any]) -> tuple[bool, set[str]]:
-    """Whether a method sends a request itself, and the attributes of `self` that it names."""
+    """True if a method sends a request itself; and the attributes of `self` that it uses."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
     sends, named = False, set[str]()
     for node in ast.walk(tree):
@@ -44,17 +44,17 @@ def _uses(method: Callable[..., Any]) -> tuple[bool, set[str]]:
 
 
 class Watch:
-    """Counts, for each method that the program itself calls, the requests that go out meanwhile."""
+    """Count, for each method that the program itself calls, the requests sent meanwhile."""
 
     def __init__(self) -> None:
         self.requests: Counter[str] = Counter()
 
     def watched(self, client_class: type[Any]) -> type[Any]:
-        """A subclass whose talking methods are counted."""
+        """Return a subclass whose request-sending methods are counted."""
         return type(client_class.__name__, (client_class,), {name: self._wrapped(client_class, name) for name in talking(client_class)})
 
     def listen(self, client: httpx.AsyncClient) -> None:
-        """Counts the requests of an HTTP client."""
+        """Count the requests of an HTTP client."""
 
         async def count(request: httpx.Request) -> None:
             if (name := _caller.get()) is not None:

@@ -27,24 +27,24 @@ REAL = os.environ.get("AGENT_MEMORY_NPM_CLIENT")
 
 @pytest.fixture(scope="module", params=["stand-in", *(["package"] if REAL else [])])
 async def report(run_program: RunProgram, request: pytest.FixtureRequest) -> Report:
-    """What the program found, with the class that makes the same requests, and with the real one if it is there."""
+    """Return the program's report with the stand-in class, and with the real class if it is installed."""
     folder = REAL if REAL and request.param == "package" else ""
     return await run_program(str(NODE), str(PROGRAM), more=(folder, *parts("npm_part.mjs")))
 
 
-def test_every_answer_is_what_the_client_expects(report: Report) -> None:
+def test_npm_client_gets_the_answers_it_expects(report: Report) -> None:
     assert report["failures"] == {}, "\n".join(report["failures"].values())
     assert len(report["scenarios"]) == 11 + sum(one.npm_scenarios for one in registrations())
 
 
-def test_every_method_was_called(report: Report) -> None:
+def test_program_calls_every_npm_client_method(report: Report) -> None:
     missing = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name) for name in report["missing"]}
     assert missing == methods_left_out()
     assert report["requests"] > 70 + 10 * sum(one.npm_scenarios for one in registrations())
     assert {"background", "memory_ids", "dry_run", "context_window_max"} <= set(report["queries"])
 
 
-def test_the_stand_in_has_the_methods_of_the_package_and_no_others(report: Report) -> None:
+def test_stand_in_has_exactly_the_methods_of_the_package(report: Report) -> None:
     if report["version"] is None:
         assert report["unknown"] == []
     else:

@@ -23,29 +23,29 @@ PINNED = "0.14.0"
 
 @pytest.fixture(scope="module")
 def environment() -> None:
-    """The client's environment, made here where `make dev` was not run."""
+    """Return the client's environment; create it if `make dev` was not run."""
     subprocess.run([ROOT / "scripts" / "venv.sh", "oldclient"], check=True, env=clean_environment())
 
 
 @pytest.fixture(scope="module")
 async def report(environment: None, run_program: RunProgram) -> Report:
-    """What the program found."""
+    """Return the program's report."""
     return await run_program(str(PYTHON), "-I", str(PROGRAM), more=tuple(parts("oldclient_part.py")))
 
 
-def test_every_answer_is_what_the_client_expects(report: Report) -> None:
+def test_pypi_client_gets_the_answers_it_expects(report: Report) -> None:
     assert report["failures"] == {}, "\n".join(report["failures"].values())
     assert len(report["scenarios"]) == 18 + sum(one.old_scenarios for one in registrations())
 
 
-def test_every_method_that_talks_http_was_called_and_sent_something(report: Report) -> None:
+def test_program_calls_every_http_method_of_the_pypi_client(report: Report) -> None:
     assert report["version"] == PINNED
     assert {name for name in report["talking"] if not report["requests"].get(name)} == methods_left_out()
     assert len(report["talking"]) == 38
     assert {"put_working_memory", "resolve_tool_calls", "search_all_long_term_memories"} <= set(report["talking"])
 
 
-def test_the_lock_pins_it_with_hashes_and_no_index() -> None:
+def test_lock_pins_the_client_with_hashes_and_without_an_index() -> None:
     lock = (ROOT / "locks/oldclient.lock").read_text()
     assert f"agent-memory-client=={PINNED} " in lock
     assert "http" not in re.sub(r"^http(x|core)==", "", lock, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Versions of the archived project's Python client read a store that holds every kind of record this server can make."""
+"""Test that each version of the archived Python client reads a store with every kind of record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record(name: str, text: str, **more: Any) -> dict[str, Any]:
 
 
 def every_kind(space: str) -> list[dict[str, Any]]:
-    """Memories of each kind, bare and with every field that a client may give; ids end in the namespace."""
+    """Return memories of each kind, bare and with every client field; ids end with the namespace."""
     dates = {name: (NOW - timedelta(days=9)).isoformat() for name in ("created_at", "updated_at", "last_accessed", "valid_from")}
     whole = {
         **dates,
@@ -84,7 +84,7 @@ CHAT: list[dict[str, Any]] = [
 
 
 async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None:
-    """What the archived server knew nothing of: agents, blocks, items, procedures, results, tools, profiles, what is forgotten."""
+    """Create data that the archived server did not know: agents, blocks, items, procedures, results, tools, profiles, tombstones."""
     owner = "?" + "&".join(f"{key}={value}" for key, value in place.items())
     await done("PUT", "/v1/working-memory/chat", {**place, "messages": CHAT, "agent_id": "keeper", "ttl_seconds": 3600})
     for whose in (owner, f"{owner}&agent_id=keeper"):
@@ -103,7 +103,7 @@ async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None
 
 @pytest.fixture(scope="module")
 async def space(server: str) -> str:
-    """A namespace with every kind of record."""
+    """Return a namespace with every kind of record."""
     name = f"kinds-{ULID()}"
     async with httpx.AsyncClient(base_url=server, timeout=60) as client:
 
@@ -141,13 +141,13 @@ async def space(server: str) -> str:
 
 @pytest.fixture(scope="module")
 def environment() -> None:
-    """The clients' environment, made here where `make dev` was not run."""
+    """Return the clients' environment; create it if `make dev` was not run."""
     subprocess.run([ROOT / "scripts" / "venv.sh", "oldclient"], check=True, env=clean_environment())
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 async def report(environment: None, run_program: RunProgram, space: str, request: pytest.FixtureRequest) -> Report:
-    """What one version read."""
+    """Return the report of one version."""
     folder = FOLDERS / request.param
     ids = [memory["id"] for memory in every_kind(space)]
     more = (space, json.dumps(ids), json.dumps(parts("oldclient_part.py")), *((str(folder),) if folder.is_dir() else ()))
@@ -156,13 +156,13 @@ async def report(environment: None, run_program: RunProgram, space: str, request
     return found
 
 
-def test_every_reading_method_is_called_and_can_read_what_it_gets(report: Report) -> None:
+def test_every_read_method_parses_its_response(report: Report) -> None:
     assert report["failures"] == {}, "\n".join(report["failures"].values())
     assert {name for name in report["reading"] if not report["requests"].get(name)} <= methods_left_out()
     assert len(report["reading"]) >= 12
 
 
-def test_it_finds_all_that_is_current(report: Report, space: str) -> None:
+def test_old_client_finds_all_current_memories(report: Report, space: str) -> None:
     gone = {f"{name}-{space}" for name in ("slot-1", "aside", "over", "again")}
     current = {memory["id"] for memory in every_kind(space)} - gone
     for method in ("search_long_term_memory", "search_all_long_term_memories"):
@@ -171,7 +171,7 @@ def test_it_finds_all_that_is_current(report: Report, space: str) -> None:
         assert not found & gone, method
 
 
-def test_it_sees_only_the_types_that_it_knows(report: Report, space: str) -> None:
+def test_old_client_sees_only_memory_types_it_knows(report: Report, space: str) -> None:
     others = {"list_sessions"}.union(*(one.old_readings for one in registrations()))
     kinds = {kind for method, seen in report["seen"].items() if method not in others for kind in seen.values()}
     assert kinds - {"not found"} == KINDS
@@ -181,7 +181,7 @@ def test_it_sees_only_the_types_that_it_knows(report: Report, space: str) -> Non
         assert report["seen"]["get_long_term_memory"][f"told-{space}"] == "semantic"
 
 
-def test_the_lock_pins_each_version_with_a_hash() -> None:
+def test_lock_pins_each_version_with_a_hash() -> None:
     lines = [line for line in LOCK.read_text().splitlines() if not line.startswith("#")]
     pinned = [re.fullmatch(r"agent-memory-client==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
     assert [found and found[1] for found in pinned] == list(VERSIONS[:-1])

@@ -1,4 +1,4 @@
-"""An old server's Redis, with RedisJSON, filled once; and moves into a Redis of ours."""
+"""Provide an old server's Redis with RedisJSON, filled once, and migrations into a new store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 @dataclass(frozen=True)
 class OldRedis:
-    """Where it listens, and what is in it."""
+    """The address and the content of the old server's Redis."""
 
     url: str
     left: Left
@@ -39,7 +39,7 @@ def _json_module() -> Path:
 
 @pytest.fixture(scope="session")
 async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
-    """The URL of an empty Redis with RedisJSON, as the archived server needed it."""
+    """Return the URL of an empty Redis with RedisJSON, as the archived server required."""
     folder = tmp_path_factory.mktemp("old")
     engine: Engine = await find_engine(folder)
     module = _json_module()
@@ -65,7 +65,7 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
 
 @pytest.fixture(scope="session")
 async def old_redis(old_engine: str, local: LocalEmbedder) -> OldRedis:
-    """The old server's data, as it left it; no test changes it."""
+    """Return the old server's data; no test changes it."""
     texts = memory_texts()
     vectors = dict(zip(texts, await local.embed([profile_of(local.model).prepared(text, "document") for text in texts]), strict=True))
     client = Redis.from_url(old_engine)

@@ -1,7 +1,8 @@
-"""What differs between an OpenAPI document and the contract, as data: `differences(document)` names each in one line.
+"""Compare an OpenAPI document with the contract:
 
-The document may offer more: operations, optional parameters and fields, statuses, and requests that hold more. It may not take away, nor
-ask for more: every keyword that narrows what a caller may send is a difference. Where ours has a value of its own, the line ends with it.
+`differences(document)` returns one line per difference. Additions are allowed: operations, optional parameters and
+fields, statuses, and larger requests. Removals and narrower requests are differences. If the document has another
+value, the line ends with it.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ Schema = Mapping[str, Any]
 
 
 def owner_of(path: str) -> str | None:
-    """The feature of an operation, None for one that needs none."""
+    """Return the feature that serves an operation, or None."""
     return next((feature for beginning, feature in OWNERS.items() if path.startswith(beginning)), None)
 
 
 def operations(*, left_out: bool = False) -> list[Schema]:
-    """The contract's operations that the announced features must serve, or those of features that are not announced."""
+    """Return the contract's operations that registered features must serve, or those of unregistered features."""
     announced = {None, *(feature.name for feature in FEATURES)}
     return [one for one in CONTRACT["operations"] if (owner_of(one["path"]) not in announced) == left_out]
 
 
 def is_left_out(line: str) -> bool:
-    """Whether a difference speaks of an operation that is left out, or of a schema that only those need."""
+    """True if a difference concerns an omitted operation, or a schema that only omitted operations use."""
     place = line.partition(": ")[0]
     schemas = _named(operations(left_out=True)) - _named(operations())
     return place in {_place(one) for one in operations(left_out=True)} or place.partition(".")[0] in schemas
 
 
 def methods_left_out() -> set[str]:
-    """The methods of the archived Python client that ask for nothing but operations that are left out."""
+    """Return the archived Python client's methods that use only omitted operations."""
     missing = {_place(one) for one in operations(left_out=True)}
     endpoints = {name: set(method["endpoints"]) for name, method in CONTRACT["python_client_methods"].items()}
     return {name for name, asked in endpoints.items() if asked and asked <= missing}
@@ -67,7 +68,7 @@ def _place(operation: Schema) -> str:
 
 
 def _named(value: Any) -> set[str]:
-    """The schemas that are named in a part of the contract, and those that they name."""
+    """Return the schemas that a part of the contract names, directly or through other schemas."""
     names, waiting = set[str](), [value]
     while waiting:
         for name in set(re.findall(r"\w+", json.dumps(waiting.pop()))) & CONTRACT["schemas"].keys() - names:
@@ -106,7 +107,7 @@ def _differences(document: Schema) -> Iterator[str]:
 
 
 def _auth_of(document: Schema, operation: Schema) -> str:
-    """`bearer` where the contract's credentials are taken, asked for or not; `none` where no credentials are spoken of."""
+    """Return `bearer` if the contract's credentials are accepted, required or not; `none` if no credentials are mentioned."""
     offered = [document["components"]["securitySchemes"][name] for one in operation.get("security", ()) for name in one]
     if not offered:
         return "none"
@@ -178,7 +179,7 @@ def _of_object(name: str, wanted: Schema, found: Schema, sent: bool) -> Iterator
 
 
 def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: bool) -> Iterator[str]:
-    """A parameter or a field; `sent` says that callers send it, so that nothing of it may be narrowed."""
+    """Compare a parameter or field; `sent` says that callers send it, so it must not be narrowed."""
     yield from _compared(f"{place}: required", wanted["required"], required)
     if "default_generated" in wanted or "default" not in wanted:
         if "default" in found and not _made_up(wanted.get("default_generated"), found["default"]):
@@ -205,7 +206,7 @@ def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: b
 
 
 def _made_up(generated: Any, ours: Any) -> bool:
-    """Whether a default in the document is the one that the contract says is made for every value."""
+    """True if a default equals the one that the contract says is generated for every value."""
     return generated not in ("ulid", "now_utc", None) and generated == ours
 
 
@@ -219,7 +220,7 @@ def _number(value: Any) -> Any:
 
 
 def _reachable_from_requests(document: Schema) -> set[str]:
-    """The names, as the contract has them, of the schemas that callers send."""
+    """Return the contract names of the schemas that callers send."""
     schemas, names = document["components"]["schemas"], set[str]()
     bodies = (one.get("requestBody", {}) for methods in document["paths"].values() for one in methods.values())
     waiting = [name for body in bodies for name in _references(body)]
@@ -248,7 +249,7 @@ def _content_type_of(holder: Schema, media: str = "application/json") -> str | N
 
 
 def type_of(schema: Schema) -> str:
-    """A JSON schema in the contract's notation, without null at the top."""
+    """Return a JSON schema in the contract's notation, without null at the top."""
     if "$ref" in schema:
         return schema["$ref"].rsplit("/", 1)[1]
     for union in ("anyOf", "oneOf"):
@@ -279,7 +280,7 @@ def _is_nullable(schema: Schema) -> bool:
 
 
 def _flat(schema: Schema) -> Schema:
-    """The schema with the keywords of its only branch that is not null."""
+    """Return the schema merged with the keywords of its only non-null branch."""
     branches = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     return {**schema, **branches[0]} if len(branches) == 1 else schema
 

@@ -1,7 +1,7 @@
-"""Where our API differs from the contract on purpose: every difference, under its reason.
+"""List every intended difference from the contract under its reason.
 
-A line is what `differences` says, with braces for alternatives: `{a,b}: x` is `a: x` and `b: x`. The contract test fails on a difference
-that is not listed here, and on a line that is no longer one.
+A line is the output of `differences`, with braces for alternatives: `{a,b}: x` means `a: x` and `b: x`. The contract
+test fails on a difference that is missing here, and on a line that no longer applies.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ REASONS: dict[str, tuple[str, ...]] = {
 
 
 def expanded(line: str) -> list[str]:
-    """A line without braces: one for every choice of alternatives. `{{x}}` stands for `{x}` itself; `;` and `'` are JSON's `,` and `"`."""
+    """Return a line without braces, once for every choice of alternatives.
+
+    `{{x}}` means `{x}` itself; `;` and `'` mean JSON's `,` and `"`.
+    """
     parts = re.split(r"(\{\{\w+\}\}|\{[^{}]+\})", line)
     choices = [[part[1:-1]] if part.startswith("{{") else part[1:-1].split(",") if part.startswith("{") else [part] for part in parts]
     return ["".join(choice).replace(";", ",").replace("'", '"') for choice in product(*choices)]

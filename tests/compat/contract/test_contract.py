@@ -1,4 +1,4 @@
-"""Our OpenAPI document offers all that the contract promises; what differs on purpose stands in `exceptions.py`, with its reason."""
+"""Test that the OpenAPI document offers everything in the contract; `exceptions.py` lists intended differences."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ Document = dict[str, Any]
 
 @pytest.fixture(scope="module")
 async def document() -> Document:
-    """The document as the server gives it out."""
+    """Return the document that the server publishes."""
     transport = httpx.ASGITransport(create_app(load_settings()))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         return (await client.get("/openapi.json")).json()
 
 
-def test_nothing_differs_that_is_not_listed_with_its_reason(document: Document) -> None:
+def test_every_difference_from_the_contract_is_a_listed_exception(document: Document) -> None:
     assert sorted(differences(document) - EXCEPTIONS.keys()) == []
 
 
-def test_every_exception_is_one(document: Document) -> None:
+def test_every_listed_exception_still_applies(document: Document) -> None:
     assert sorted({line for line in EXCEPTIONS if not is_left_out(line)} - differences(document)) == []
 
 
-def test_no_difference_has_two_reasons() -> None:
+def test_each_exception_is_listed_once() -> None:
     lines = [line for patterns in REASONS.values() for pattern in patterns for line in expanded(pattern)]
     assert len(lines) == len(set(lines))
 
 
-def test_the_contract_is_the_whole_one() -> None:
+def test_contract_is_complete() -> None:
     assert CONTRACT["counts"]["operations"] == len(CONTRACT["operations"]) == 21
     assert CONTRACT["counts"]["schemas"] == len(CONTRACT["schemas"]) == 53
 
 
-def test_each_operation_is_served_by_the_feature_that_is_said_to_serve_it() -> None:
+def test_each_operation_is_served_by_its_declared_feature() -> None:
     served = {name: set(paths) for name, paths in ((one.name, _paths(one)) for one in FEATURES)}
     for operation in operations():
         owner = owner_of(operation["path"])
@@ -114,13 +114,13 @@ DRIFTS: list[tuple[Callable[[Document], Any], str]] = [
 
 
 @pytest.mark.parametrize(("drift", "line"), DRIFTS, ids=[line for _, line in DRIFTS])
-def test_drift_is_noticed(document: Document, drift: Callable[[Document], Any], line: str) -> None:
+def test_contract_drift_is_detected(document: Document, drift: Callable[[Document], Any], line: str) -> None:
     changed = copy.deepcopy(document)
     drift(changed)
     assert line in differences(changed) - differences(document)
 
 
-def test_an_offer_is_no_difference(document: Document) -> None:
+def test_additions_are_not_differences(document: Document) -> None:
     more = copy.deepcopy(document)
     more["paths"]["/v1/new"] = {"get": {"responses": {}}}
     _search(more)["parameters"].append({"name": "new", "in": "query", "schema": {"type": "string"}})

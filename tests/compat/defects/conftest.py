@@ -1,4 +1,4 @@
-"""The fixtures of the floors that defects are shown on, and a namespace of a test's own on a real server."""
+"""Provide the fixtures that the defects are shown on, and a private namespace on a real server."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NOW = datetime.now(UTC)
 
 
 def ago(days: float) -> str:
-    """The instant so many days before the tests began."""
+    """Return the time this many days before the tests began."""
     return (NOW - timedelta(days=days)).isoformat()
 
 
 class Space:
-    """A namespace of a test's own: what is stored and searched through it stays in it."""
+    """A private namespace of one test: its stores and searches stay inside."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
         self.name = f"d-{ULID()}"
 
     async def store(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Stores memories by a short name, and waits until they are found by meaning."""
+        """Store memories under short names, and wait until they have vectors."""
         memories = [{"id": f"{self.name}:{name}", "text": name, "namespace": self.name, **more} for name, more in records.items()]
         answer = await self.client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False})
         assert answer.status_code == 200, answer.text
@@ -42,13 +42,13 @@ class Space:
         await wait_until(embedded, "the vectors")
 
     async def search(self, **body: Any) -> dict[str, Any]:
-        """A search within the namespace."""
+        """Search within the namespace."""
         answer = await self.client.post("/v1/long-term-memory/search", json={"namespace": {"eq": self.name}, **body})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def names(self, **body: Any) -> list[str]:
-        """The short names of what a search finds, in its order."""
+        """Return the short names of the hits, in order."""
         return self.short((await self.search(**body))["memories"])
 
     def short(self, memories: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -57,5 +57,5 @@ class Space:
 
 @pytest.fixture
 def space(worked: httpx.AsyncClient) -> Space:
-    """A namespace on the server with a worker."""
+    """Return a namespace on the server with a worker."""
     return Space(worked)

@@ -36,7 +36,7 @@ async def create(rig: Rig, *records: MemoryRecord, dedupe: bool = True) -> None:
 
 
 def fact(text: str, session: str, **more: Any) -> MemoryRecord:
-    """A memory as a worker makes it for a fact: nobody outside knows its id."""
+    """Return a memory as a worker creates it for a fact, with an id unknown to callers."""
     made = datetime.now(UTC)
     given = {"user_id": "ada", "session_id": session, "created_at": WHEN, "persisted_at": made, "updated_at": made}
     return record(text, fact_memory_id(SessionRef(session, None, "ada"), text), **{**given, **more})
@@ -48,7 +48,7 @@ async def found_by(rig: Rig, mode: SearchModeEnum, text: str) -> set[str]:
 
 
 async def embedding_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows with each call of the embedder by the number of its texts."""
+    """Return a list that gets the number of texts of each embedder call."""
     calls: list[int] = []
     embed = rig.embedder.embed
 
@@ -60,7 +60,7 @@ async def embedding_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int
     return calls
 
 
-async def test_05_a_bad_record_is_named_and_takes_no_other_along(worked: httpx.AsyncClient) -> None:
+async def test_05_invalid_record_is_named_and_refuses_its_whole_request(worked: httpx.AsyncClient) -> None:
     good, bad = {"id": f"good-{ULID()}", "text": "Ada sails"}, {"id": f"bad-{ULID()}", "text": ""}
     refused = await worked.post("/v1/long-term-memory/", json={"memories": [good, bad]})
     assert refused.status_code == 422
@@ -69,7 +69,7 @@ async def test_05_a_bad_record_is_named_and_takes_no_other_along(worked: httpx.A
     assert (await worked.post("/v1/long-term-memory/", json={"memories": [good]})).status_code == 200
 
 
-async def test_05_what_cannot_be_embedded_holds_up_no_other_and_is_seen(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_05_memory_that_cannot_be_embedded_does_not_block_others(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     embed = rig.embedder.embed
 
     async def picky(texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
@@ -135,7 +135,7 @@ async def test_06_merging_keeps_ids_pins_metadata_dates_and_counts(make_rig: Mak
 _READ = {"last_accessed", "access_count", "recorded_at"}
 
 
-async def test_10_all_copies_go_and_each_stays_as_evidence(rig: Rig) -> None:
+async def test_10_all_duplicates_are_merged_and_kept_as_evidence(rig: Rig) -> None:
     texts = ['Ada said "two|three" @t:{*}', "Ada lives in Turin", "Ada plays the violin"]
     names = {text: [f"{place}-{copy}" for copy in range(4)] for place, text in enumerate(texts)}
     await create(rig, *(record(text, name, user_id="ada") for text, some in names.items() for name in some), dedupe=False)
@@ -149,7 +149,7 @@ async def test_10_all_copies_go_and_each_stays_as_evidence(rig: Rig) -> None:
         assert sorted(str(piece.memory_id) for piece in pieces) == some
 
 
-async def test_36_a_hundred_creates_cost_few_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_36_hundred_creates_need_few_embedding_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, commands = await embedding_calls(rig, monkeypatch), commands_of(rig, monkeypatch)
     await create(rig, *(record(f"Ada keeps item {n} in drawer {n * 7}", f"i{n}", user_id="ada") for n in range(100)))
     assert calls == [], "nothing is embedded within the request"
@@ -160,9 +160,7 @@ async def test_36_a_hundred_creates_cost_few_calls(rig: Rig, monkeypatch: pytest
     assert len(calls) <= 5
 
 
-async def test_40_compaction_embeds_nothing_sees_everything_and_next_time_only_what_changed(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_40_compaction_embeds_nothing_and_compares_only_changes_next_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "_PAGE", 20)
     others = [record(f"Ada keeps item {n}", f"i{n}", user_id="ada") for n in range(70)]
     # The copies are the newest: beyond the first page, and the second, and the third.

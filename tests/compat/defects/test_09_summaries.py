@@ -20,13 +20,13 @@ TURNS = 60
 
 
 async def talk(rig: Rig) -> str:
-    """A session that outgrew its window; returns its name in keys."""
+    """Create a session that exceeds its window; return its name in keys."""
     texts = [f"Turn {turn}: the red kite number {turn} flew over the hill behind our house." for turn in range(TURNS)]
     await rig.append("s", *texts, context_window_max=1000)
     return rig.sid(SessionRef("s"))
 
 
-async def test_messages_are_told_in_order_and_every_one_of_them(
+async def test_all_messages_are_summarized_in_order(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat.context.note_limit(3000)  # small enough for several calls
@@ -41,7 +41,9 @@ async def test_messages_are_told_in_order_and_every_one_of_them(
 
 
 @pytest.mark.parametrize("answer", ["NONE", "n/a", " . "])
-async def test_a_refusal_never_replaces_a_summary(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, answer: str) -> None:
+async def test_refusal_of_the_model_never_replaces_a_summary(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, answer: str
+) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(context="Anna keeps kites."))
         sid = await talk(rig)

@@ -1,6 +1,7 @@
-"""Defects 13-21: scopes were widened, compared loosely, redirected, lost and confused, and credentials were slow, unused or not asked for.
+"""Defects 13-21: scopes were widened, compared loosely, redirected, lost and confused; credentials were slow, unused or
+not required.
 
-One server that asks for API keys, with the look-alike as its model; what a worker would do is done on request.
+The tests use one server with API keys and a look-alike model, and run the background work themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TIME = "2026-01-02T03:04:05Z"
 
 @dataclass
 class Server:
-    """A client that may do everything, and how to get others."""
+    """A client with full rights, and a way to create others."""
 
     url: str
     rig: Rig
@@ -50,12 +51,12 @@ class Server:
         return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30)
 
     async def store(self, *records: dict[str, Any]) -> None:
-        """Stores and indexes memories."""
+        """Store and index memories."""
         _ok(await self.http.post(MEMORIES, json={"memories": [{"id": str(ULID()), **one} for one in records]}))
         await self.work()
 
     async def work(self) -> None:
-        """Does all that a worker would do now: deletions, sessions, facts, vectors and orders."""
+        """Run all pending work: deletions, sessions, facts, vectors and orders."""
         await self.rig.work(*DueKind)
 
     async def search(self, **body: Any) -> list[dict[str, Any]]:
@@ -88,7 +89,7 @@ async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter, ru
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test has."""
+    """Return a name that no other test uses."""
     return str(ULID())
 
 
@@ -110,7 +111,7 @@ async def test_13_a_search_without_hits_never_looks_elsewhere(server: Server, na
     assert len(await server.search(text="launch code heron", namespace={"eq": name}, topics={"any": ["codes"]})) == 1
 
 
-async def test_14_a_user_is_exactly_one_and_an_empty_name_is_nobodys(server: Server, name: str) -> None:
+async def test_14_user_ids_match_exactly_and_empty_ids_are_rejected(server: Server, name: str) -> None:
     users = ["Alice", "alice", "ALICE", "Alice2", "Zo\u00eb"]
     await server.store(*({"text": f"{user} likes tea", "user_id": user, "namespace": name} for user in users))
     for user in users:
@@ -125,7 +126,7 @@ async def test_14_a_user_is_exactly_one_and_an_empty_name_is_nobodys(server: Ser
             assert field in answer.text
 
 
-async def test_15_a_filter_says_what_it_filters_and_nothing_else(server: Server, name: str) -> None:
+async def test_15_filters_accept_only_documented_operators(server: Server, name: str) -> None:
     await server.store(
         {"text": "Cy plays chess", "user_id": "cy", "namespace": name}, {"text": "Di swims", "user_id": "di", "namespace": name}
     )
@@ -146,7 +147,7 @@ async def test_15_a_filter_says_what_it_filters_and_nothing_else(server: Server,
     assert len(await server.search(namespace={"eq": name})) == 2
 
 
-async def test_16_what_is_derived_belongs_to_whom_its_source_does(server: Server, name: str) -> None:
+async def test_16_derived_memories_keep_the_scope_of_their_source(server: Server, name: str) -> None:
     place = {"namespace": name, "user_id": "eli"}
     memories = [{"id": f"{name}-kept", "text": "Eli collects stamps", "memory_type": "semantic"}]
     await server.say(name, "Eli moved to Bergen", **place, memories=memories)
@@ -164,7 +165,7 @@ async def test_16_what_is_derived_belongs_to_whom_its_source_does(server: Server
     assert (loose["text"], loose["namespace"], loose["user_id"]) == ("Eli collects stamps", None, None)
 
 
-async def test_17_a_prompt_searches_where_its_session_is_and_for_what_it_asks(server: Server, name: str) -> None:
+async def test_17_prompt_searches_the_session_scope_with_its_query(server: Server, name: str) -> None:
     await server.store(
         {"text": "Fay's boat is green", "namespace": name, "user_id": "fay"},
         {"text": "Fay's tax number is 77", "namespace": name, "user_id": "fay"},
@@ -179,7 +180,7 @@ async def test_17_a_prompt_searches_where_its_session_is_and_for_what_it_asks(se
     assert set(texts) <= {"Fay's boat is green", "Fay's tax number is 77"}
 
 
-async def test_18_a_key_opens_what_it_is_for(server: Server, name: str) -> None:
+async def test_18_key_accesses_only_its_scope(server: Server, name: str) -> None:
     place = {"namespace": name, "user_id": "hal"}
     await server.store({"id": name, "text": "Hal fears heights", **place})
     await server.say(name, "Hal is home", **place)
@@ -220,7 +221,7 @@ async def test_18_a_key_opens_what_it_is_for(server: Server, name: str) -> None:
         assert (await server.http.get(path)).status_code == 200, "it is still there"
 
 
-async def test_19_mcp_asks_for_a_key_and_concurrent_calls_keep_to_their_namespaces(server: Server, name: str) -> None:
+async def test_19_mcp_requires_a_key_and_concurrent_calls_stay_in_their_namespaces(server: Server, name: str) -> None:
     async def call(http: httpx.AsyncClient, place: str, tool: str, **arguments: Any) -> httpx.Response:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
         return await http.post(f"/{place}/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
@@ -240,7 +241,7 @@ async def test_19_mcp_asks_for_a_key_and_concurrent_calls_keep_to_their_namespac
         assert _ok(await server.http.get(f"{MEMORIES}{name}-{number}"))["namespace"] == f"{name}-{number}"
 
 
-async def test_20_a_key_is_looked_up_not_searched_for_and_either_header_carries_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_20_key_is_found_by_direct_lookup_and_accepted_in_both_headers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [await server.key() for _ in range(20)]
     commands = 0
     send = server.rig.rt.client.execute_command

@@ -1,4 +1,4 @@
-"""Defect 31: relative dates were reckoned from the server's clock instead of the message's time and the user's zone."""
+"""Defect 31: relative dates were resolved with the server's clock, not the message's time and the user's zone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 TOKYO = ZoneInfo("Asia/Tokyo")
 
 
-def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None:
+def test_model_sees_each_message_with_its_time_in_the_users_zone() -> None:
     message = PromptMessage(1, "user", "I met Ana yesterday", SAID)
     assert "2023-05-09T07:30:00+09:00 Tuesday" in extract_messages([message], task=ExtractionTask(zone=TOKYO))[1].content
     assert "2023-05-08T22:30:00Z Monday" in extract_messages([message])[1].content
@@ -37,13 +37,13 @@ def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None
         ("User flies next Friday.", "User flies next Friday.", "User flies next Friday."),
     ],
 )
-def test_words_that_only_their_message_dates_become_dates(text: str, utc: str, tokyo: str) -> None:
+def test_relative_dates_become_absolute_dates(text: str, utc: str, tokyo: str) -> None:
     assert with_absolute_times(text, SAID.date()) == utc
     assert with_absolute_times(text, SAID.astimezone(TOKYO).date()) == tokyo
 
 
 @pytest.mark.parametrize("given", [None, NOW - timedelta(days=1), SAID, SAID - timedelta(days=2)])
-def test_a_wrong_or_missing_day_is_put_right(given: datetime | None) -> None:
+def test_wrong_or_missing_event_day_is_corrected(given: datetime | None) -> None:
     assert event_day(given, ["I met Ana yesterday"], SAID, UTC, now=NOW) == datetime(2023, 5, 7, tzinfo=UTC)
     assert event_day(given, ["I met Ana yesterday"], SAID, TOKYO, now=NOW) == datetime(2023, 5, 7, 15, tzinfo=UTC)
 
@@ -51,13 +51,13 @@ def test_a_wrong_or_missing_day_is_put_right(given: datetime | None) -> None:
 @pytest.mark.parametrize(
     "texts", [["I met Ana"], ["yesterday or today"], ["Yesterday I read that Rome burnt in May 1964"], ["yesterday", "tomorrow"]]
 )
-def test_a_day_that_the_message_leaves_in_doubt_is_the_models(texts: list[str]) -> None:
+def test_ambiguous_day_is_taken_from_the_model(texts: list[str]) -> None:
     given = datetime(1990, 5, 1, tzinfo=UTC)
     assert event_day(given, texts, SAID, UTC, now=NOW) == given
     assert event_day(None, texts, SAID, UTC, now=NOW) is None
 
 
-def test_a_day_of_the_models_is_the_users_day() -> None:
+def test_day_given_by_the_model_is_in_the_users_zone() -> None:
     assert instant("2023-05-08", TOKYO) == datetime(2023, 5, 7, 15, tzinfo=UTC)
     assert instant("2023-05-08T10:00:00+02:00", TOKYO) == datetime(2023, 5, 8, 8, tzinfo=UTC)
     assert instant("0001-01-01T00:00:00+14:00", UTC) is None

@@ -22,7 +22,7 @@ def body(strategy: str, **config: Any) -> dict[str, Any]:
         "Remember {topics} of {user_id} at {current_datetime}: {message} {context}",
     ],
 )
-async def test_braces_and_plain_words_are_accepted(live: httpx.AsyncClient, prompt: str) -> None:
+async def test_custom_prompt_accepts_braces_and_plain_words(live: httpx.AsyncClient, prompt: str) -> None:
     answer = await live.put(URL, json=body("custom", custom_prompt=prompt))
     assert answer.status_code == 200, answer.text
     stored = (await live.get(URL)).json()["long_term_memory_strategy"]
@@ -46,11 +46,13 @@ async def test_braces_and_plain_words_are_accepted(live: httpx.AsyncClient, prom
         ("preferences", {"categories": [{"description": "no name"}]}, "categories"),
     ],
 )
-async def test_what_could_not_work_is_refused_by_name(live: httpx.AsyncClient, strategy: str, config: dict[str, Any], field: str) -> None:
+async def test_unusable_strategy_is_rejected_with_the_field_name(
+    live: httpx.AsyncClient, strategy: str, config: dict[str, Any], field: str
+) -> None:
     answer = await live.put(URL, json=body(strategy, **config))
     assert answer.status_code == 422
     assert field in answer.text
 
 
-async def test_unknown_keys_are_kept_and_ignored(live: httpx.AsyncClient) -> None:
+async def test_unknown_strategy_keys_are_ignored(live: httpx.AsyncClient) -> None:
     assert (await live.put(URL, json=body("discrete", anything={"x": [1]}))).status_code == 200

@@ -1,4 +1,4 @@
-"""Defect 41: the whole thread was sent again each time, so that a conversation's cost grew with its square."""
+"""Defect 41: each extraction sent the whole thread again, so the cost grew with the square of its length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.rig import MakeRig
 TURNS = 40
 
 
-async def test_what_is_sent_grows_with_the_new_messages_alone(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_extraction_prompt_size_depends_only_on_new_messages(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.scripted.silent = True
     settings = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
     async with make_rig(chat, **settings) as rig:

@@ -1,4 +1,4 @@
-"""What searches of the archived server did wrong: items 22 to 30 of the list of its defects, each by its number."""
+"""Defects 22 to 30 of the archived server, in its searches."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_22_the_operators_that_clients_send_work(space: Space, how: dict[s
     assert not [memory for memory in elsewhere["memories"] if memory["namespace"] == space.name]
 
 
-async def test_23_all_means_all_and_ranges_combine(space: Space) -> None:
+async def test_23_all_operator_matches_all_values_and_ranges_combine(space: Space) -> None:
     days = {f"d{day}": {"created_at": ago(day), "event_date": ago(day), "topics": ["t", f"t{day % 2}"]} for day in (1, 2, 3, 4)}
     await space.store(days)
     assert sorted(await space.names(topics={"all": ["t", "t1"]})) == ["d1", "d3"]
@@ -70,7 +70,7 @@ async def test_23_all_means_all_and_ranges_combine(space: Space) -> None:
 
 
 @pytest.mark.parametrize("how", [{}, {"search_mode": "semantic"}, {"search_mode": "keyword"}, {"search_mode": "hybrid"}])
-async def test_24_the_total_is_true_and_pages_follow_each_other(space: Space, how: dict[str, Any]) -> None:
+async def test_24_total_is_exact_and_pages_are_consecutive(space: Space, how: dict[str, Any]) -> None:
     await space.store({f"apple {number}": {} for number in range(7)} | {"pear": {"user_id": "other"}})
     wanted = {**how, **({"text": "apple"} if how else {}), "user_id": {"not_eq": "other"}}
     seen: list[str] = []
@@ -87,7 +87,7 @@ async def test_24_the_total_is_true_and_pages_follow_each_other(space: Space, ho
     assert (await space.search(**wanted, offset=100, limit=3))["memories"] == []
 
 
-async def test_25_recency_counts_before_the_page_is_cut_and_filters_stay(space: Space) -> None:
+async def test_25_recency_ranks_before_paging_and_filters_still_apply(space: Space) -> None:
     old = {"created_at": ago(300), "last_accessed": ago(300), "user_id": "ada"}
     texts = {f"old {number}": {**old, "text": "Ada wants a window seat."} for number in range(4)}
     fresh = {"text": "Ada wants a window seat.", "user_id": "ada", "created_at": ago(0.1), "last_accessed": ago(0.1)}
@@ -101,7 +101,7 @@ async def test_25_recency_counts_before_the_page_is_cut_and_filters_stay(space: 
     assert await space.names(user_id={"eq": "ada"}, recency_boost=True, server_side_recency=True) == listed
 
 
-async def test_26_common_words_do_not_find_everything(space: Space) -> None:
+async def test_26_stop_words_do_not_match_everything(space: Space) -> None:
     await space.store({"The cat sat on the mat.": {}, "Dogs bark.": {}, "Who are you?": {}})
     assert await space.names(text="the cat of the house", search_mode="keyword") == ["The cat sat on the mat."]
     for nothing in ("the", "who are you", "with by of", "?!"):
@@ -109,7 +109,7 @@ async def test_26_common_words_do_not_find_everything(space: Space) -> None:
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword"])
-async def test_26_scores_of_different_searches_compare(space: Space, mode: str) -> None:
+async def test_26_scores_of_different_searches_are_comparable(space: Space, mode: str) -> None:
     await space.store({"The cat sat on the mat.": {}, "Dogs bark.": {}, "Who are you?": {}})
     good, poor = [(await space.search(text=text, search_mode=mode))["memories"] for text in ("Dogs bark.", "Do dogs in Peru pay taxes?")]
     assert space.short(good[:1]) == space.short(poor[:1]) == ["Dogs bark."]
@@ -117,7 +117,7 @@ async def test_26_scores_of_different_searches_compare(space: Space, mode: str) 
     assert all(0 <= hit["score"] <= 1 and hit["dist"] >= 0 for hit in good + poor)
 
 
-async def test_27_a_failure_is_told_and_never_looks_like_nothing(redis_url: str) -> None:
+async def test_27_failure_is_an_error_and_never_an_empty_result(redis_url: str) -> None:
     settings = load_settings(KEY_PREFIX="defect-27", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", REDIS_COMMAND_TIMEOUT_SECONDS=1)
     port = urlsplit(redis_url).port
     assert port
@@ -172,7 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("body", "field"), REFUSED)
-async def test_28_wrong_input_is_refused_by_name(space: Space, body: dict[str, Any], field: str) -> None:
+async def test_28_invalid_input_is_rejected_with_the_field_name(space: Space, body: dict[str, Any], field: str) -> None:
     for path, sent in (("long-term-memory/search", {"text": "x", **body}), ("memory/prompt", {"query": "x", "long_term_search": body})):
         answer = await space.client.post(f"/v1/{path}", json=sent)
         assert answer.status_code == 422, answer.text
@@ -181,7 +181,7 @@ async def test_28_wrong_input_is_refused_by_name(space: Space, body: dict[str, A
         assert problem["msg"].startswith(("long_term_search.", field))
 
 
-async def test_29_readings_are_counted_not_listings(space: Space) -> None:
+async def test_29_reads_are_counted_but_lists_are_not(space: Space) -> None:
     await space.store({"Ada rows.": {"last_accessed": ago(9), "created_at": ago(9)}, "Bob runs.": {}})
 
     async def count() -> int:
@@ -218,7 +218,7 @@ async def test_30_any_model_name_is_accepted(space: Space, model: str) -> None:
     assert [message["role"] for message in prompt.json()["messages"]] == ["user", "user"]
 
 
-async def test_quoted_phrases_are_kept_as_phrases(space: Space) -> None:
+async def test_quoted_phrases_match_as_phrases(space: Space) -> None:
     await space.store({"Carol paints boats in blue": {}, "Boats paints and tea": {}, "Dan cooks the soup.": {}, "The boats sail.": {}})
     one, turned, soup, _ = names = ["Carol paints boats in blue", "Boats paints and tea", "Dan cooks the soup.", "The boats sail."]
     for query, found in (

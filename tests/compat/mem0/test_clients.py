@@ -1,4 +1,4 @@
-"""Mem0's own clients, unmodified, against our server: the newest line, and those that tutorials pin."""
+"""Run Mem0's own unmodified clients against the server: the newest release line, and those of tutorials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integrations
 
 
 async def run_coach(line: str, home: Path, url: str, kind: str) -> dict[str, Any]:
-    """What the coach sees, run by a line of the client; the client keeps its own files in `home`, and tells nobody."""
+    """Run the coach with one release line of the client; `home` holds the client's files, telemetry is off."""
     return await run_program(PROGRAM, f"mem0-{line}", url, "any-key", kind, MEM0_TELEMETRY="False", MEM0_DIR=str(home))
 
 
@@ -36,11 +36,13 @@ async def keyless_url(redis_url: str, request: pytest.FixtureRequest) -> AsyncGe
 
 
 @pytest.mark.parametrize("line", LINES)
-async def test_the_coach_runs_without_a_model(keyless_url: str, line: str, tmp_path: Path) -> None:
+async def test_coach_program_works_without_a_model(keyless_url: str, line: str, tmp_path: Path) -> None:
     check_coach(await run_coach(line, tmp_path, keyless_url, "keyless"))
 
 
-async def test_the_coach_runs_with_a_model(redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+async def test_coach_program_works_with_a_model(
+    redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     settings = load_settings(
         KEY_PREFIX=f"mem0-{id(request)}-model",
         OPENAI_BASE_URL=lookalike.url,
@@ -65,7 +67,7 @@ async def test_the_coach_runs_with_a_model(redis_url: str, lookalike: Lookalike,
 
 
 def check_coach(seen: dict[str, Any]) -> None:
-    """What every run of the coach must have seen."""
+    """Check what every run of the coach must show."""
     assert seen["project"] == {
         "custom_instructions": "Remember what matters for training.",
         "custom_categories": [

@@ -1,4 +1,4 @@
-"""Mem0's paths keep users, tokens and namespaces apart, whatever is sent to them."""
+"""Test that Mem0's paths keep users, tokens and namespaces separate, whatever is sent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def listed(client: httpx.AsyncClient, filters: dict[str, Any]) -> list[str
 
 
 @pytest.mark.parametrize("other", [BOB, STRANGER], ids=["another user's token", "another tenant's"])
-async def test_nobody_reaches_the_memory_of_another_by_its_id(callers: Callers, other: Principal) -> None:
+async def test_memory_of_another_user_cannot_be_reached_by_id(callers: Callers, other: Principal) -> None:
     memory = await memory_of(callers(ANNA), "Anna keeps a secret", user_id="anna")
     client = callers(other)
     path = f"/v1/memories/{memory}/"
@@ -64,7 +64,7 @@ async def test_nobody_reaches_the_memory_of_another_by_its_id(callers: Callers, 
         {"app_id": {"ne": "x"}},
     ],
 )
-async def test_no_filter_widens_what_a_token_reaches(callers: Callers, filters: dict[str, Any]) -> None:
+async def test_filters_cannot_widen_the_scope_of_a_token(callers: Callers, filters: dict[str, Any]) -> None:
     await memory_of(callers(OWNER), "Carla trains at dawn", user_id="carla")
     await memory_of(callers(BOB), "Bob trains at noon", user_id="bob")
     assert "Carla trains at dawn" not in await listed(callers(BOB), filters)
@@ -72,7 +72,7 @@ async def test_no_filter_widens_what_a_token_reaches(callers: Callers, filters: 
     assert "Carla" not in answer.text
 
 
-async def test_deleting_everything_deletes_what_is_reached(callers: Callers) -> None:
+async def test_delete_all_deletes_only_within_the_callers_scope(callers: Callers) -> None:
     await memory_of(callers(OWNER), "Dora swims", user_id="dora")
     answer = await callers(BOB).delete("/v1/memories/", params={"user_id": "dora"})
     assert answer.status_code in (200, 403)
@@ -84,7 +84,7 @@ async def test_deleting_everything_deletes_what_is_reached(callers: Callers) -> 
     assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
 
 
-async def test_what_is_not_in_the_namespace_does_not_exist_here(callers: Callers) -> None:
+async def test_memories_outside_the_mem0_namespace_are_invisible(callers: Callers) -> None:
     memories = [{"id": "ours-1", "text": "A fact of our own", "user_id": "erik"}]
     assert (await callers(OWNER).post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
     assert await listed(callers(OWNER), {"user_id": "erik"}) == []
@@ -98,7 +98,7 @@ async def test_a_token_without_the_namespace_is_refused(callers: Callers) -> Non
         assert (await callers(ELSEWHERE).get(path)).status_code == 403
 
 
-async def test_a_reader_changes_nothing(callers: Callers) -> None:
+async def test_read_only_token_cannot_change_anything(callers: Callers) -> None:
     memory = await memory_of(callers(OWNER), "Finn rows", user_id="finn")
     reader = callers(READER)
     assert (await store(reader, "x", user_id="finn")).status_code == 403
@@ -111,7 +111,7 @@ async def test_a_reader_changes_nothing(callers: Callers) -> None:
     assert (await reader.get(f"/v1/memories/{memory}/")).status_code == 200
 
 
-async def test_a_token_of_one_agent_writes_for_no_other(callers: Callers) -> None:
+async def test_agent_token_cannot_write_for_another_agent(callers: Callers) -> None:
     body = {"messages": [{"role": "user", "content": "I like hills"}], "user_id": "gina"}
     for infer in (True, False):
         answer = await callers(ONE_AGENT).post("/v3/memories/add/", json={**body, "agent_id": "other", "infer": infer})
@@ -137,7 +137,7 @@ async def test_a_token_of_one_agent_writes_for_no_other(callers: Callers) -> Non
         ([], 400),
     ],
 )
-async def test_hostile_filters_find_nothing_or_are_refused(callers: Callers, filters: Any, status: int) -> None:
+async def test_hostile_filters_match_nothing_or_are_rejected(callers: Callers, filters: Any, status: int) -> None:
     await memory_of(callers(OWNER), "Hanna climbs", user_id="hanna")
     for path, body in (("/v3/memories/", {}), ("/v3/memories/search/", {"query": "climbs"}), ("/v2/memories/search/", {"query": "climbs"})):
         answer = await callers(OWNER).post(path, json={**body, "filters": filters})
@@ -146,12 +146,12 @@ async def test_hostile_filters_find_nothing_or_are_refused(callers: Callers, fil
 
 
 @pytest.mark.parametrize("memory_id", ["%00", "..%2F..", "%0A", "x" * 5000, "*", "%F0%9F%98%80"])
-async def test_forged_ids_are_no_memories(callers: Callers, memory_id: str) -> None:
+async def test_forged_ids_get_400_or_404(callers: Callers, memory_id: str) -> None:
     for method in ("GET", "DELETE"):
         assert (await callers(OWNER).request(method, f"/v1/memories/{memory_id}/")).status_code in (400, 404)
 
 
-async def test_errors_have_the_products_shape(callers: Callers) -> None:
+async def test_errors_have_the_shape_of_mem0(callers: Callers) -> None:
     for answer in (
         await callers(OWNER).post("/v3/memories/add/", content=b"{", headers={"content-type": "application/json"}),
         await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}]}),

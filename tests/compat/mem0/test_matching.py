@@ -1,4 +1,4 @@
-"""Filters of Mem0's programs that no index knows, over the wire without a model."""
+"""Test Mem0 filters that the index cannot evaluate, over HTTP without a model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Store:
         )
 
     async def found(self, condition: dict[str, Any], query: str | None = None) -> list[str]:
-        """The texts that pass, in a list, or by a search for `query`."""
+        """Return the matching texts of a list, or of a search for `query`."""
         filters = {"AND": [{"user_id": self.user}, condition]}
         path, body = ("/v3/memories/", {}) if query is None else ("/v3/memories/search/", {"query": query, "threshold": 0})
         return sorted(hit["memory"] for hit in (await self.call("POST", path, {"filters": filters, **body}))["results"])
@@ -62,7 +62,7 @@ async def store(api: httpx.AsyncClient) -> Store:
     return store
 
 
-async def test_filters_beyond_the_index_find_in_lists_and_searches(store: Store) -> None:
+async def test_unindexed_filters_work_in_lists_and_searches(store: Store) -> None:
     ids = store.ids
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"metadata": {"nested": {"k": "v"}}}, [BIKE]),
@@ -86,7 +86,7 @@ async def test_filters_beyond_the_index_find_in_lists_and_searches(store: Store)
         assert await store.found(condition, "What do I own or drink?") == wanted, condition
 
 
-async def test_pages_count_what_passes_filters_beyond_the_index(store: Store) -> None:
+async def test_page_count_includes_unindexed_filters(store: Store) -> None:
     filters = {"user_id": store.user, "metadata": {"nested": {"k": {"in": ["v", "w"]}}}}
     pages = [await store.call("POST", f"/v3/memories/?page={page}&page_size=1", {"filters": filters}) for page in (1, 2, 3)]
     assert [[hit["memory"] for hit in page["results"]] for page in pages] == [[TEA], [BIKE], []]
@@ -94,6 +94,6 @@ async def test_pages_count_what_passes_filters_beyond_the_index(store: Store) ->
     assert [page["next"] is not None for page in pages] == [True, False, False]
 
 
-async def test_changed_memory_is_found_by_the_time_of_its_change(store: Store) -> None:
+async def test_changed_memory_is_found_by_its_update_time(store: Store) -> None:
     changed = await store.call("PUT", f"/v1/memories/{store.ids[TEA]}/", {"text": "I drink black tea"})
     assert await store.found({"updated_at": {"gte": changed["updated_at"]}}) == ["I drink black tea"]

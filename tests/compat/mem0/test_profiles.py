@@ -1,4 +1,4 @@
-"""Mem0's profiles, over the wire without a model."""
+"""Test Mem0's profiles over HTTP without a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def call(api: httpx.AsyncClient, method: str, path: str, body: Any = None,
     return answer.json()
 
 
-async def test_a_profile_is_read_and_made_anew(api: httpx.AsyncClient) -> None:
+async def test_profile_can_be_read_and_regenerated(api: httpx.AsyncClient) -> None:
     user = f"user/{uuid4().hex[:8]}"
     path = f"/v2/entities/user/{user}/profile/"
     await call(api, "GET", path, status=404)
@@ -55,7 +55,7 @@ async def test_a_profile_is_read_and_made_anew(api: httpx.AsyncClient) -> None:
     await call(api, "GET", "/v2/entities/agent/coach/profile/", status=501)
 
 
-async def test_the_schema_of_profiles_comes_back_as_it_was_sent(api: httpx.AsyncClient) -> None:
+async def test_profile_schema_is_returned_as_sent(api: httpx.AsyncClient) -> None:
     usual = await call(api, "GET", SETTINGS)
     assert usual["enabled"] is True
     properties = {

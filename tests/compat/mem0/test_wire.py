@@ -1,4 +1,4 @@
-"""What programs written from Mem0's own pages and types rely on, spoken over the wire without a model."""
+"""Test the HTTP behavior that programs rely on according to Mem0's pages and types, without a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def call(api: httpx.AsyncClient, method: str, path: str, body: Any = None,
 
 
 async def stored(api: httpx.AsyncClient, text: str, **fields: Any) -> str:
-    """The id of a memory that is stored as it is."""
+    """Store a memory verbatim and return its id."""
     body = {"messages": [{"role": "user", "content": text}], "infer": False, **fields}
     return (await call(api, "POST", "/v3/memories/add/", body))["results"][0]["id"]
 
@@ -46,8 +46,8 @@ async def listed(api: httpx.AsyncClient, filters: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("filters", [None, {}, {"AND": []}])
-async def test_who_names_nobody_is_refused(api: httpx.AsyncClient, user: str, filters: dict[str, Any] | None) -> None:
-    """Forgetting to say whose memories are meant shows nobody everybody's."""
+async def test_request_without_an_owner_is_rejected(api: httpx.AsyncClient, user: str, filters: dict[str, Any] | None) -> None:
+    """A request that forgets the owner must not show everybody's memories."""
     await stored(api, "I keep bees", user_id=user)
     for path, body in (("/v3/memories/search/", {"query": "bees"}), ("/v3/memories/", {}), ("/v1/memories/search/", {"query": "bees"})):
         answer = await api.post(path, json={**body, **({} if filters is None else {"filters": filters})})
@@ -55,7 +55,7 @@ async def test_who_names_nobody_is_refused(api: httpx.AsyncClient, user: str, fi
     assert (await api.get("/v1/memories/")).status_code == 400
 
 
-async def test_a_field_that_nobody_knows_is_bad_input(api: httpx.AsyncClient, user: str) -> None:
+async def test_unknown_filter_fields_are_rejected(api: httpx.AsyncClient, user: str) -> None:
     async def status(condition: dict[str, Any]) -> int:
         return (await api.post("/v3/memories/", json={"filters": {"AND": [{"user_id": user}, condition]}})).status_code
 
@@ -69,14 +69,14 @@ async def test_a_field_that_nobody_knows_is_bad_input(api: httpx.AsyncClient, us
         assert await status(condition) == 501
 
 
-async def test_metadata_is_filtered_by_its_dotted_name_too(api: httpx.AsyncClient, user: str) -> None:
+async def test_metadata_can_be_filtered_by_dotted_name(api: httpx.AsyncClient, user: str) -> None:
     await stored(api, "I avoid shellfish", user_id=user, metadata={"trip": "japan"})
     await stored(api, "I like small hotels", user_id=user, metadata={"trip": "peru"})
     assert await listed(api, {"user_id": user, "metadata.trip": "japan"}) == ["I avoid shellfish"]
 
 
-async def test_a_wildcard_means_what_has_one(api: httpx.AsyncClient, user: str) -> None:
-    """`*` leaves out what has no user, agent or run, also where it is denied, in both ways to store and after a change of the metadata."""
+async def test_wildcard_matches_only_memories_with_the_field(api: httpx.AsyncClient, user: str) -> None:
+    """`*` excludes memories without a user, agent or run: also when negated, for both ways of storing, and after a metadata change."""
     await stored(api, "I keep bees", user_id=user, run_id=user)
     await stored(api, "Answers briefly", agent_id="coach", run_id=user)
     name = await stored(api, "I sleep badly", user_id=user)
@@ -100,8 +100,8 @@ async def test_a_wildcard_means_what_has_one(api: httpx.AsyncClient, user: str) 
     assert bees["metadata"] == {"kind": "hobby"}
 
 
-async def test_a_part_of_a_category_s_name_is_enough(api: httpx.AsyncClient, user: str) -> None:
-    """`contains` and `icontains` of categories mean a part of the name, as Mem0's pages say, wherever in the filters they stand."""
+async def test_contains_matches_part_of_a_category_name(api: httpx.AsyncClient, user: str) -> None:
+    """As on Mem0's pages, `contains` and `icontains` match a part of the name, at any filter level."""
     project = "/api/v1/orgs/organizations/default/projects/mem0/"
     described = [{"race_goals": "Goals for races and target times, such as a marathon"}, {"injuries": "Pain, such as a knee that hurts"}]
     await call(api, "PATCH", project, {"custom_categories": described})
@@ -120,8 +120,7 @@ async def test_a_part_of_a_category_s_name_is_enough(api: httpx.AsyncClient, use
     await call(api, "PATCH", project, {"custom_categories": []})
 
 
-async def test_what_is_listed_is_found(api: httpx.AsyncClient, user: str) -> None:
-    """A program that waits until its memory is listed finds it by meaning at once."""
+async def test_listed_memory_is_found_by_meaning_at_once(api: httpx.AsyncClient, user: str) -> None:
     for number in range(10):
         mine = f"{user}-{number}"
         said = [{"role": "user", "content": "I want to run a marathon in under 4 hours"}]
@@ -132,8 +131,8 @@ async def test_what_is_listed_is_found(api: httpx.AsyncClient, user: str) -> Non
         assert [memory["memory"] for memory in found] == [said[0]["content"]]
 
 
-async def test_deleting_any_run_deletes_runs_only(api: httpx.AsyncClient, user: str) -> None:
-    """`delete_all(user_id=…, run_id="*")` leaves what belongs to the user beside all runs."""
+async def test_delete_with_run_wildcard_deletes_only_runs(api: httpx.AsyncClient, user: str) -> None:
+    """`delete_all(user_id=…, run_id="*")` keeps the user's memories that have no run."""
     await stored(api, "Boston is on Monday", user_id=user, run_id=f"boston-{user}")
     await stored(api, "I keep bees", user_id=user)
     await stored(api, "I like hills", user_id=f"{user}-other", run_id="any")
@@ -142,7 +141,7 @@ async def test_deleting_any_run_deletes_runs_only(api: httpx.AsyncClient, user: 
     assert await listed(api, {"user_id": f"{user}-other"}) == ["I like hills"]
 
 
-async def test_what_an_assistant_answers_is_no_memory_of_the_user(api: httpx.AsyncClient, user: str) -> None:
+async def test_assistant_messages_do_not_become_user_memories(api: httpx.AsyncClient, user: str) -> None:
     said = [{"role": "user", "content": "I want to run a marathon"}, {"role": "assistant", "content": "A great goal, let us plan it"}]
     await call(api, "POST", "/v3/memories/add/", {"messages": said, "user_id": user})
     await wait_until(lambda: listed(api, {"user_id": user}), "the goal is listed")
@@ -152,7 +151,7 @@ async def test_what_an_assistant_answers_is_no_memory_of_the_user(api: httpx.Asy
     assert await listed(api, {"OR": [{"user_id": user}, {"agent_id": user}]}) == ["I coach with tough love", "I want to run a marathon"]
 
 
-async def test_entities_say_when_they_changed_and_unknown_ones_are_not_found(api: httpx.AsyncClient, user: str) -> None:
+async def test_entities_show_update_time_and_unknown_ones_get_404(api: httpx.AsyncClient, user: str) -> None:
     name = await stored(api, "I keep bees", user_id=user)
     await call(api, "PUT", f"/v1/memories/{name}/", {"text": "I keep goats"})
     (entity,) = [each for each in (await call(api, "GET", "/v1/entities/"))["results"] if each["name"] == user]
@@ -161,8 +160,8 @@ async def test_entities_say_when_they_changed_and_unknown_ones_are_not_found(api
     assert (await api.delete(f"/v2/entities/user/{user}/")).status_code == 404
 
 
-async def test_all_is_deleted_by_filters_that_name_whose(api: httpx.AsyncClient, user: str) -> None:
-    """The 2.x line writes the filters of `DeleteAllMemoryOptions` into the query as Python does."""
+async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncClient, user: str) -> None:
+    """The 2.x line sends the filters of `DeleteAllMemoryOptions` in the query, formatted as by Python's `str`."""
     await stored(api, "I keep bees", user_id=user, run_id="a")
     await stored(api, "I keep goats", user_id=user, run_id="b")
     unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})
@@ -175,7 +174,7 @@ async def test_all_is_deleted_by_filters_that_name_whose(api: httpx.AsyncClient,
     assert await listed(api, {"user_id": user}) == []
 
 
-async def test_an_end_is_taken_away(api: httpx.AsyncClient, user: str) -> None:
+async def test_expiration_date_can_be_removed(api: httpx.AsyncClient, user: str) -> None:
     today = datetime.now(UTC).date()
     name = await stored(api, "Ankle is sprained", user_id=user, expiration_date=str(today))
     assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] == str(today)
@@ -185,7 +184,7 @@ async def test_an_end_is_taken_away(api: httpx.AsyncClient, user: str) -> None:
     assert await listed(api, {"user_id": user}) == ["Ankle is sprained"]
 
 
-async def test_an_app_is_one_more_way_to_say_whose(api: httpx.AsyncClient, user: str) -> None:
+async def test_app_id_is_an_owner(api: httpx.AsyncClient, user: str) -> None:
     app = f"app-{user}"
     name = await stored(api, "I avoid shellfish", user_id=user, app_id=app, metadata={"kind": "food"})
     await stored(api, "I like hills", user_id=user)
@@ -238,7 +237,7 @@ async def has(api: httpx.AsyncClient, filters: dict[str, Any], count: int) -> bo
         {"race_goals": "Goals for races, such as a marathon", "pets": "Animals at home"},
     ],
 )
-async def test_categories_are_taken_in_each_shape_that_programs_send(api: httpx.AsyncClient, user: str, shape: Any) -> None:
+async def test_custom_categories_are_accepted_in_every_shape(api: httpx.AsyncClient, user: str, shape: Any) -> None:
     goal = "I want to run a marathon in under 4 hours"
     await stored(api, goal, user_id=user, custom_categories=shape)
     said = {"messages": [{"role": "user", "content": "My cat Miso is an old animal"}], "user_id": user, "custom_categories": shape}
@@ -252,7 +251,7 @@ async def test_categories_are_taken_in_each_shape_that_programs_send(api: httpx.
     await call(api, "PATCH", project, {"custom_categories": []})
 
 
-async def test_text_beside_pictures_is_stored_and_notices_name_the_pictures(api: httpx.AsyncClient, user: str) -> None:
+async def test_text_of_messages_with_images_is_stored_with_notices(api: httpx.AsyncClient, user: str) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/x.jpg"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "I own a red bike"},
@@ -277,7 +276,7 @@ async def test_text_beside_pictures_is_stored_and_notices_name_the_pictures(api:
         assert (await api.post("/v3/memories/add/", json=body)).status_code == status, content
 
 
-async def test_a_user_may_be_a_number(api: httpx.AsyncClient) -> None:
+async def test_user_id_may_be_a_number(api: httpx.AsyncClient) -> None:
     number = uuid4().int % 10**9
     await stored(api, "I keep bees", user_id=number, run_id=7)
     for filters in ({"user_id": number}, {"user_id": str(number)}, {"AND": [{"user_id": {"in": [number]}}, {"run_id": 7}]}):
@@ -309,8 +308,8 @@ async def test_matches_are_sorted_by_similarity(api: httpx.AsyncClient, user: st
         assert len(scores) > 1
 
 
-async def test_deleting_what_any_user_has_spares_what_nobody_has(api: httpx.AsyncClient, user: str) -> None:
-    """`*` means any user, and not none: also in the sessions, where a run of a user and a run of nobody may have one name."""
+async def test_delete_with_user_wildcard_keeps_memories_without_a_user(api: httpx.AsyncClient, user: str) -> None:
+    """`*` means any user, not none. The same holds for sessions, where two runs may share a name."""
     run, agent = f"run-{user}", f"agent-{user}"
     said = [{"role": "user", "content": "I keep bees"}]
     for names in ({"run_id": run}, {"run_id": run, "user_id": user}, {"run_id": run, "user_id": f"{user}-other"}, {"agent_id": agent}):
@@ -326,7 +325,7 @@ async def test_deleting_what_any_user_has_spares_what_nobody_has(api: httpx.Asyn
     assert (await api.get(f"/v1/working-memory/{run}", params={"namespace": "mem0", "user_id": user})).status_code == 404
 
 
-async def test_a_message_is_stored_without_the_blocks_of_a_harness(api: httpx.AsyncClient, user: str) -> None:
+async def test_message_is_stored_without_system_reminder_blocks(api: httpx.AsyncClient, user: str) -> None:
     await stored(api, "<system-reminder>Use jazz words</system-reminder>I keep bees", user_id=user)
     body = {"messages": [{"role": "user", "content": "<system-reminder>x</system-reminder>"}], "infer": False, "user_id": user}
     assert (await call(api, "POST", "/v3/memories/add/", body))["results"] == []

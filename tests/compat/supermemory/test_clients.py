@@ -1,4 +1,4 @@
-"""Supermemory's own clients, unmodified, against our server: the line that tutorials pin, and the newest."""
+"""Run Supermemory's own unmodified clients against the server: the line of tutorials, and the newest."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def run_trainer(url: str, part: str) -> dict[str, Any]:
     return await run_program(HERE / "trainer_program.py", "supermemory-3", part, SUPERMEMORY_API_KEY="any-key", SUPERMEMORY_BASE_URL=url)
 
 
-async def test_the_trainer_runs_without_a_model(keyless_url: str) -> None:
-    """Each part is a process of its own, as a new run of the program is."""
+async def test_trainer_program_works_without_a_model(keyless_url: str) -> None:
+    """Each part runs in its own process, as a new run of the program does."""
     seen = await run_trainer(keyless_url, "log")
     assert (seen["status"], seen["total"]) == ("done", 5)
     assert seen["content"] == seen["listed"][-1] == "Performed bench press: 4 sets of 5 reps at 185.0 lbs. Notes: no knee pain"
@@ -60,7 +60,7 @@ async def test_the_trainer_runs_without_a_model(keyless_url: str) -> None:
     assert seen["other"] == ["I always train at the gym downtown"]
 
 
-async def test_the_trainer_runs_with_a_model(redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest) -> None:
+async def test_trainer_program_works_with_a_model(redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest) -> None:
     settings = load_settings(
         KEY_PREFIX=f"sm-{id(request)}-model",
         OPENAI_BASE_URL=lookalike.url,
@@ -76,7 +76,7 @@ async def test_the_trainer_runs_with_a_model(redis_url: str, lookalike: Lookalik
         assert seen["other"]
 
 
-async def test_the_newest_line_runs(keyless_url: str) -> None:
+async def test_newest_client_line_works(keyless_url: str) -> None:
     seen = await run_program(HERE / "namespace_program.py", "supermemory-5", keyless_url)
     run = "Performed run: 5 km in 26 minutes"
     assert (seen["status"], seen["id"], seen["content"], seen["metadata"]) == ("queued", "run-1", run, {"kind": "workout"})

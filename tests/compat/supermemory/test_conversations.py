@@ -1,4 +1,4 @@
-"""Conversations and settings, as `@supermemory/tools` and plug-ins send them."""
+"""Test conversations and settings as `@supermemory/tools` and plug-ins send them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tag() -> str:
 
 
 async def send(api: httpx.AsyncClient, tag: str, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-    """The answer to a conversation of the container's name."""
+    """Return the answer to a conversation named after the container."""
     body = {"conversationId": f"{tag}-talk", "messages": messages, "containerTags": [tag], **fields}
     answer = await api.post("/v4/conversations", json=body)
     assert answer.status_code == 200, answer.text
@@ -45,7 +45,7 @@ async def send(api: httpx.AsyncClient, tag: str, messages: list[dict[str, Any]],
 
 
 async def remembered(api: httpx.AsyncClient, tag: str) -> list[str]:
-    """The memories of a container whose conversation is done."""
+    """Return the memories of a container once its conversation is done."""
 
     async def done() -> bool:
         return (await api.get(f"/v3/documents/{tag}-talk")).json()["status"] == "done"
@@ -63,7 +63,7 @@ def assistant(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-async def test_a_conversation_that_is_sent_again_with_more_adds_what_is_new(api: httpx.AsyncClient, tag: str) -> None:
+async def test_resent_longer_conversation_adds_only_new_messages(api: httpx.AsyncClient, tag: str) -> None:
     turns = [user("I keep bees in Leeds."), assistant("How many hives do you have?"), user("I have four hives."), assistant("Nice.")]
     for end in (1, 2, 4, 4, 3):
         answer = await send(api, tag, turns[:end])
@@ -75,7 +75,7 @@ async def test_a_conversation_that_is_sent_again_with_more_adds_what_is_new(api:
     assert (await send(api, tag, turns))["status"] == "done"
 
 
-async def test_without_a_model_the_statements_of_the_user_are_the_memories_of_a_conversation(api: httpx.AsyncClient, tag: str) -> None:
+async def test_without_a_model_user_statements_become_conversation_memories(api: httpx.AsyncClient, tag: str) -> None:
     turns = [user("I keep bees in Leeds."), assistant("Bees in Leeds, lovely."), user("Which animals do I keep in Leeds?")]
     await send(api, tag, turns)
     assert await remembered(api, tag) == ["I keep bees in Leeds."]
@@ -88,20 +88,20 @@ async def test_without_a_model_the_statements_of_the_user_are_the_memories_of_a_
     assert "assistant: Bees in Leeds, lovely." in document["content"], "the document has all that was said"
 
 
-async def test_only_what_came_since_is_added_to_what_is_there(api: httpx.AsyncClient, tag: str) -> None:
+async def test_new_messages_are_added_to_an_existing_conversation(api: httpx.AsyncClient, tag: str) -> None:
     await send(api, tag, [user("I live in Leeds."), assistant("Lovely.")])
     await send(api, tag, [user("I play the cello.")])
     assert {"I live in Leeds.", "I play the cello."} <= set(await remembered(api, tag))
 
 
-async def test_the_same_conversation_that_comes_at_once_is_stored_once(api: httpx.AsyncClient, tag: str) -> None:
+async def test_concurrent_sends_of_a_conversation_store_it_once(api: httpx.AsyncClient, tag: str) -> None:
     turns = [user(f"My locker number {number} is {number * 111}.") for number in range(5)]
     await asyncio.gather(*(send(api, tag, turns[: 1 + number % 5]) for number in range(15)))
     await send(api, tag, turns)
     assert await remembered(api, tag) == sorted(turn["content"] for turn in turns)
 
 
-async def test_words_that_are_said_twice_are_both_kept_in_the_conversation(api: httpx.AsyncClient, tag: str) -> None:
+async def test_repeated_messages_of_a_conversation_are_all_stored(api: httpx.AsyncClient, tag: str) -> None:
     turns = [user("Yes, please."), assistant("Done."), user("Yes, please."), assistant("Done.")]
     await send(api, tag, turns[:2])
     await send(api, tag, turns)
@@ -109,7 +109,7 @@ async def test_words_that_are_said_twice_are_both_kept_in_the_conversation(api: 
     assert content.splitlines() == [f"{turn['role']}: {turn['content']}" for turn in turns]
 
 
-async def test_parts_pictures_and_calls_of_tools_do_not_hinder_the_texts(api: httpx.AsyncClient, tag: str) -> None:
+async def test_texts_are_stored_despite_images_and_tool_calls(api: httpx.AsyncClient, tag: str) -> None:
     picture = {"type": "image_url", "imageUrl": {"url": "https://example.com/hive.png"}}
     call = {"id": "c1", "type": "function", "function": {"name": "weigh", "arguments": "{}"}}
     turns: list[dict[str, Any]] = [
@@ -140,7 +140,7 @@ async def test_parts_pictures_and_calls_of_tools_do_not_hinder_the_texts(api: ht
         ),
     ],
 )
-async def test_a_conversation_that_does_not_fit_is_refused_by_its_field(
+async def test_invalid_conversation_is_rejected_with_the_field_name(
     api: httpx.AsyncClient, body: dict[str, Any], status: int, field: str
 ) -> None:
     answer = await api.post("/v4/conversations", json=body)
@@ -148,14 +148,14 @@ async def test_a_conversation_that_does_not_fit_is_refused_by_its_field(
     assert field in answer.json()["error"]
 
 
-async def test_a_conversation_is_deleted_and_changed_as_a_document(api: httpx.AsyncClient, tag: str) -> None:
+async def test_conversation_can_be_deleted_as_a_document(api: httpx.AsyncClient, tag: str) -> None:
     await send(api, tag, [user("I keep bees."), assistant("Nice.")])
     await remembered(api, tag)
     assert (await api.delete(f"/v3/documents/{tag}-talk")).status_code == 204
     assert (await api.post(f"/ns/{tag}/list/memories", json={})).json()["memories"] == []
 
 
-async def test_a_memory_is_forgotten_by_the_id_of_a_hit(api: httpx.AsyncClient, tag: str) -> None:
+async def test_memory_can_be_forgotten_by_its_search_result_id(api: httpx.AsyncClient, tag: str) -> None:
     await send(api, tag, [user("I keep bees in Leeds."), user("My dentist is Dr. Fox.")])
     await remembered(api, tag)
     hit = (await api.post("/v4/search", json={"q": "bees", "containerTag": tag})).json()["results"][0]

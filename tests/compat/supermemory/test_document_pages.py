@@ -1,4 +1,4 @@
-"""A page of documents is read in a number of round trips that does not depend on how many documents it holds."""
+"""Test that reading a page of documents takes a number of round trips independent of its size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def documents_rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
 
 
 async def finish(rig: Rig) -> None:
-    """Does all work, also what is due a moment later."""
+    """Run all work, including work due a moment later."""
     await rig.work()
     await rig.make_due(DueKind.FOLLOW)
     await rig.work()
@@ -41,7 +41,7 @@ async def take_in(rig: Rig, tag: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-async def test_more_documents_are_no_more_round_trips(
+async def test_round_trips_are_independent_of_document_count(
     make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, with_model: bool
 ) -> None:
     async with make_rig(chat if with_model else None, COMPAT_APIS="supermemory") as rig:
@@ -69,7 +69,7 @@ async def test_more_documents_are_no_more_round_trips(
         assert max(trips["many"]) <= 7, trips
 
 
-async def test_a_document_waits_as_long_as_one_thing_that_it_says_waits(documents_rig: Rig) -> None:
+async def test_document_is_queued_until_all_its_memories_are_processed(documents_rig: Rig) -> None:
     rig, service = documents_rig, SupermemoryService(documents_rig.rt, SCOPE)
     await take_in(rig, "ann", 2)
     late = await service.add(Document(content="The last ferry goes at ten", container_tags=["ann"]))

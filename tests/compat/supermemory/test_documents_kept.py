@@ -1,4 +1,4 @@
-"""No path loses a document of another container, or deletes one before its new state is written."""
+"""Test that no path loses a document of another container, or deletes one before its new state is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def callers(redis_url: str) -> AsyncGenerator[Callers]:
 
 
 class Containers:
-    """Two containers whose names and documents are a test's own, and the key of an app that reaches all."""
+    """Two containers with names and documents of one test, and an app key that reaches all."""
 
     def __init__(self, callers: Callers) -> None:
         self.api = callers(OWNER)
@@ -65,7 +65,7 @@ class Containers:
         return sorted(memory["memory"] for memory in found)
 
     async def untagged(self) -> list[str]:
-        """What is remembered of the document without a container."""
+        """Return the memories of the document without a container."""
         hits = (await self.call("POST", "/v4/search", {"q": "garden", "docId": self.name, "limit": 50})).json()["results"]
         own = set(await self.memories(self.ada)) | set(await self.memories(self.carl))
         return sorted({hit["memory"] for hit in hits} - own)
@@ -76,7 +76,7 @@ def containers(callers: Callers) -> Containers:
     return Containers(callers)
 
 
-async def test_a_document_without_a_container_leaves_those_of_its_id_alone(containers: Containers) -> None:
+async def test_document_without_container_keeps_same_id_documents_in_containers(containers: Containers) -> None:
     c = containers
     await c.add(f"Ada\n{LINES}", c.ada)
     await c.add(f"Ada\n{LINES}\nno container", None)
@@ -90,7 +90,7 @@ async def test_a_document_without_a_container_leaves_those_of_its_id_alone(conta
         assert (await c.document(tag), await c.memories(tag)) == (text, [text])
 
 
-async def test_a_search_over_all_containers_shows_documents_of_one_id_apart(containers: Containers) -> None:
+async def test_search_over_all_containers_separates_documents_with_one_id(containers: Containers) -> None:
     c = containers
     await c.add(f"Ada\n{LINES}", c.ada)
     await c.add(f"Carl\n{LINES}", c.carl)
@@ -99,7 +99,7 @@ async def test_a_search_over_all_containers_shows_documents_of_one_id_apart(cont
     assert sorted(result["content"] for result in results) == [f"Ada\n{LINES}", f"Carl\n{LINES}"]
 
 
-async def test_a_refused_move_leaves_the_document(callers: Callers, containers: Containers) -> None:
+async def test_refused_move_keeps_the_document(callers: Callers, containers: Containers) -> None:
     c = containers
     bob = Principal("t1", "bob's", Role.WRITE, users=frozenset({c.carl}))
     await c.add(LINES, c.carl)
@@ -108,7 +108,7 @@ async def test_a_refused_move_leaves_the_document(callers: Callers, containers: 
     assert (await c.document(c.carl), await c.memories(c.carl)) == (LINES, [LINES])
 
 
-async def test_a_document_moves_with_what_came_of_it(containers: Containers) -> None:
+async def test_document_moves_with_its_memories(containers: Containers) -> None:
     c = containers
     await c.add(LINES, c.carl, metadata={"kind": "plot"})
     assert (await c.call("PATCH", f"/v3/documents/{c.name}", {"containerTag": c.ada})).status_code == 200
@@ -117,7 +117,7 @@ async def test_a_document_moves_with_what_came_of_it(containers: Containers) -> 
     assert (await c.document(c.ada), await c.memories(c.ada)) == (LINES, [LINES])
 
 
-async def test_deleting_a_document_keeps_what_another_one_says_too(containers: Containers) -> None:
+async def test_delete_keeps_memories_shared_with_another_document(containers: Containers) -> None:
     c = containers
     await c.add(LINES, c.ada)
     kept = f"{c.name}-kept"
@@ -127,7 +127,7 @@ async def test_deleting_a_document_keeps_what_another_one_says_too(containers: C
     assert (await c.call("GET", f"/ns/{c.ada}/document/{kept}?include=memories")).json()["memories"][0]["memory"] == LINES
 
 
-async def test_a_part_that_is_sent_again_changes_nothing(containers: Containers) -> None:
+async def test_resent_message_changes_nothing(containers: Containers) -> None:
     c = containers
     for text in ("user: I keep bees", "user: I bake bread", "user: I bake bread", "user: I keep bees"):
         await c.add(text, c.ada)
@@ -144,8 +144,8 @@ FAILING = {
 
 @pytest.mark.parametrize("step", FAILING)
 @pytest.mark.parametrize("kind", ["new version", "new text", "move", "delete"])
-async def test_a_change_that_ends_half_way_loses_nothing_and_is_finished_by_a_retry(containers: Containers, kind: str, step: str) -> None:
-    """Whichever step fails, the text stays until its new state is there, and the same request again leaves no remains."""
+async def test_interrupted_change_loses_nothing_and_a_retry_completes_it(containers: Containers, kind: str, step: str) -> None:
+    """Whichever step fails, the old text stays until the new state is written."""
     c, version = containers, LINES.replace("bees", "hens")
     path = f"/v3/documents/{c.name}"
     requests: dict[str, Callable[[], tuple[str, str, dict[str, Any] | None]]] = {
@@ -171,7 +171,7 @@ async def test_a_change_that_ends_half_way_loses_nothing_and_is_finished_by_a_re
         assert await c.memories(tag) == [text] * (text is not None)
 
 
-async def test_versions_of_a_document_that_come_at_once_leave_one_of_them(containers: Containers) -> None:
+async def test_concurrent_versions_of_a_document_leave_exactly_one(containers: Containers) -> None:
     c = containers
     texts = [f"{LINES}\nversion {number}" for number in range(8)]
     bodies = [{"content": text, "customId": c.name, "containerTag": c.ada} for text in texts]
@@ -184,7 +184,7 @@ async def test_versions_of_a_document_that_come_at_once_leave_one_of_them(contai
 
 
 @pytest.mark.parametrize("kind", ["document", "batch", "change"])
-async def test_a_refused_document_leaves_the_context_of_its_container(containers: Containers, kind: str) -> None:
+async def test_refused_document_keeps_the_container_context(containers: Containers, kind: str) -> None:
     c = containers
     await c.add(LINES, c.ada, entityContext="Ada's garden")
     new = {"content": "Something else", "entityContext": "Nobody's garden", "containerTag": c.ada}

@@ -1,4 +1,4 @@
-"""Supermemory's paths keep container tags, tokens and namespaces apart, whatever is sent to them."""
+"""Test that Supermemory's paths keep container tags, tokens and namespaces separate, whatever is sent."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ REQUESTS: tuple[tuple[str, str, dict[str, Any] | None], ...] = (
 
 
 @pytest.mark.parametrize("other", [BOB, STRANGER], ids=["another user's token", "another tenant's"])
-async def test_nobody_reads_or_changes_what_is_anothers(callers: Callers, other: Principal) -> None:
+async def test_data_of_another_caller_cannot_be_read_or_changed(callers: Callers, other: Principal) -> None:
     anna = callers(ANNA)
     names = {"document": await document_of(anna, SECRET, "anna"), "memory": await memory_of(anna, SECRET, "anna", kind="secret")}
 
@@ -105,12 +105,12 @@ async def test_nobody_reads_or_changes_what_is_anothers(callers: Callers, other:
     assert names["memory"] in {result["id"] for result in found}
 
 
-async def test_a_token_that_does_not_reach_the_namespace_is_refused(callers: Callers) -> None:
+async def test_token_without_the_namespace_is_refused(callers: Callers) -> None:
     for path, body in (("/v4/search", {"q": "x"}), ("/v3/documents", {"content": "x"}), ("/ns/anna/profile", {})):
         assert (await callers(ELSEWHERE).post(path, json=body)).status_code == 403
 
 
-async def test_a_reader_changes_nothing(callers: Callers) -> None:
+async def test_read_only_token_cannot_change_anything(callers: Callers) -> None:
     memory = await memory_of(callers(OWNER), "Finn rows", "finn")
     for method, path, body in (
         ("POST", "/v3/documents", {"content": "x", "containerTag": "finn"}),
@@ -124,7 +124,7 @@ async def test_a_reader_changes_nothing(callers: Callers) -> None:
     assert (await callers(READER).post("/v4/search", json={"q": "Finn rows"})).json()["results"]
 
 
-async def test_what_is_not_in_the_namespace_does_not_exist_here(callers: Callers) -> None:
+async def test_memories_outside_the_supermemory_namespace_are_invisible(callers: Callers) -> None:
     owner = callers(OWNER)
     memories = [{"id": "ours-1", "text": "Erik owns a zither", "user_id": "erik"}]
     assert (await owner.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
@@ -134,7 +134,7 @@ async def test_what_is_not_in_the_namespace_does_not_exist_here(callers: Callers
     assert (await owner.get("/v1/long-term-memory/ours-1")).status_code == 200
 
 
-async def test_further_container_tags_filter(callers: Callers) -> None:
+async def test_additional_container_tags_act_as_filters(callers: Callers) -> None:
     owner = callers(OWNER)
     for content, tag in (("Gina rows on Mondays", "water"), ("Gina climbs on Fridays", "rock")):
         body = {"containerTags": ["gina", tag], "memories": [{"content": content}]}
@@ -162,7 +162,7 @@ async def test_further_container_tags_filter(callers: Callers) -> None:
         ("sport", 400),
     ],
 )
-async def test_filters_are_carried_out_or_refused(callers: Callers, filters: Any, status: int) -> None:
+async def test_filters_are_applied_or_rejected(callers: Callers, filters: Any, status: int) -> None:
     await memory_of(callers(OWNER), "Hanna rows", "hanna", sport="rowing", km=6)
     await memory_of(callers(OWNER), "Hanna reads", "hanna", sport="none", km=0)
     answer = await callers(OWNER).post("/v4/search", json={"q": "Hanna", "containerTag": "hanna", "filters": filters})
@@ -171,7 +171,7 @@ async def test_filters_are_carried_out_or_refused(callers: Callers, filters: Any
         assert "Hanna reads" not in answer.text
 
 
-async def test_errors_have_the_products_shape_and_name_what_is_missing(callers: Callers) -> None:
+async def test_errors_have_the_shape_of_supermemory_and_name_the_field(callers: Callers) -> None:
     owner = callers(OWNER)
     for answer, status, text in (
         (await owner.post("/v3/documents", content=b"{", headers={"content-type": "application/json"}), 400, "JSON"),
@@ -186,6 +186,6 @@ async def test_errors_have_the_products_shape_and_name_what_is_missing(callers: 
         assert text in answer.json()["error"]
 
 
-async def test_the_paths_have_a_document_of_their_own(callers: Callers) -> None:
+async def test_supermemory_paths_have_their_own_openapi_document(callers: Callers) -> None:
     paths = (await callers(OWNER).get("/compat/supermemory/openapi.json")).json()["paths"]
     assert {"/v3/documents", "/v4/profile", "/v4/search", "/ns/{namespace}/document"} <= set(paths)

@@ -1,4 +1,4 @@
-"""Thresholds on the scale of the hosted product, and filters by a part of a text."""
+"""Test thresholds on the hosted product's scale, and filters by a part of a text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def call(api: httpx.AsyncClient, path: str, **body: Any) -> Any:
 
 
 async def add_all(api: httpx.AsyncClient, tag: str, documents: list[dict[str, Any]]) -> None:
-    """Add documents, and wait until each is found by its meaning."""
+    """Add documents, and wait until each is found by meaning."""
     await call(api, "/v3/documents/batch", containerTag=tag, documents=documents)
 
     async def done() -> bool:
@@ -60,7 +60,7 @@ async def add_all(api: httpx.AsyncClient, tag: str, documents: list[dict[str, An
     await wait_until(done, "the documents are done")
 
 
-async def test_right_matches_pass_a_threshold_of_the_hosted_product_and_noise_does_not(api: httpx.AsyncClient) -> None:
+async def test_hosted_product_threshold_passes_matches_and_rejects_noise(api: httpx.AsyncClient) -> None:
     tag = f"tag-{uuid4().hex[:8]}"
     await add_all(api, tag, [{"content": fact} for fact in FACTS])
     for fact, question in FACTS.items():
@@ -75,7 +75,7 @@ async def test_right_matches_pass_a_threshold_of_the_hosted_product_and_noise_do
         assert (await call(api, "/v4/search", q=question, containerTag=tag, threshold=0.5))["results"] == [], question
 
 
-async def test_the_nearest_hit_comes_first(api: httpx.AsyncClient) -> None:
+async def test_nearest_hit_is_first(api: httpx.AsyncClient) -> None:
     tag, wanted = f"tag-{uuid4().hex[:8]}", "I can't stand coriander."
     await add_all(api, tag, [{"content": wanted}, {"content": "I had my appendix out in 2011."}])
     found = await call(api, "/v4/search", q="Which herb should I leave out of the curry?", containerTag=tag, threshold=0)
@@ -83,7 +83,7 @@ async def test_the_nearest_hit_comes_first(api: httpx.AsyncClient) -> None:
     assert found["results"][0]["similarity"] > found["results"][1]["similarity"]
 
 
-def test_a_scale_is_monotonic_and_keeps_its_ends() -> None:
+def test_score_scale_is_monotonic_from_zero_to_one() -> None:
     for scale in (ScoreScale(noise=0.28, match=0.33), ScoreScale(noise=0.72, match=0.8), profile_of("all-MiniLM-L6-v2").scale):
         scores = [scale.score(step / 1000) for step in range(-100, 1101)]
         assert scores == sorted(scores)
@@ -91,13 +91,13 @@ def test_a_scale_is_monotonic_and_keeps_its_ends() -> None:
         assert (round(scale.score(scale.noise), 9), round(scale.score(scale.match), 9)) == (0.5, 0.6)
 
 
-def test_shared_words_raise_a_similarity() -> None:
+def test_shared_words_raise_the_similarity() -> None:
     assert (raised(0.4, 0.0), raised(0.4, 1.0), raised(1.0, 1.0)) == (0.4, pytest.approx(0.7), 1.0)
 
 
 @pytest.fixture(scope="module")
 async def library(api: httpx.AsyncClient) -> str:
-    """A container with three documents that have a title, tags and a year."""
+    """Return a container with three documents that have a title, tags and a year."""
     tag = f"tag-{uuid4().hex[:8]}"
     books = (("Annual Report", ["Finance", "public"], 2024), ("field report", ["bees"], 2025), ("Cookbook", ["BEES", "food"], 2025))
     documents = [
@@ -139,7 +139,7 @@ PART = {"filterType": "string_contains"}
         ({"operator": "and", "operands": [field("title", "contains", "book")]}, {"Cookbook"}),
     ],
 )
-async def test_filters_compare_parts_of_texts_in_searches_and_lists(
+async def test_string_contains_filters_work_in_searches_and_lists(
     api: httpx.AsyncClient, library: str, filters: dict[str, Any], titles: set[str]
 ) -> None:
     name = "filters" if "AND" in filters or "OR" in filters else "filter"

@@ -1,4 +1,4 @@
-"""What programs written from Supermemory's own pages and types rely on, spoken over the wire without a model."""
+"""Test the HTTP behavior that programs rely on according to Supermemory's pages and types, without a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def call(api: httpx.AsyncClient, method: str, path: str, body: dict[str, A
 
 
 async def taken_in(api: httpx.AsyncClient, tag: str, content: str, **fields: Any) -> str:
-    """The id of a document that is done."""
+    """Add a document and return its id once it is done."""
     name = (await call(api, "POST", "/v3/documents", {"content": content, "containerTag": tag, **fields}))["id"]
 
     async def done() -> bool:
@@ -48,16 +48,15 @@ async def found(api: httpx.AsyncClient, tag: str, q: str, **fields: Any) -> list
     return [result["memory"] for result in (await call(api, "POST", "/v4/search", body))["results"]]
 
 
-async def test_what_is_done_is_in_the_profile(api: httpx.AsyncClient, tag: str) -> None:
-    """A program that waits for its document finds it in the profile that it reads next."""
+async def test_done_document_is_in_the_profile_at_once(api: httpx.AsyncClient, tag: str) -> None:
     for number in range(5):
         text = f"I keep {number + 2} beehives"
         await taken_in(api, tag, text)
         assert text in (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"]
 
 
-async def test_a_note_on_the_user_is_in_the_profile_whatever_its_person(api: httpx.AsyncClient, tag: str) -> None:
-    """ "Alex prefers …" and a note without a subject are about the one whose container they are in; a handbook and a question are not."""
+async def test_third_person_and_subjectless_notes_are_in_the_profile(api: httpx.AsyncClient, tag: str) -> None:
+    """ "Alex prefers …" and a note without a subject describe the container's user; a handbook and a question do not."""
     notes = ["Alex prefers morning meetings.", "Did a bodyweight workout again."]
     for text in (*notes, "What is the capital of Peru?", "# Handbook\n\nTrains go before planes.\n\nReceipts are kept."):
         await taken_in(api, tag, text)
@@ -67,13 +66,13 @@ async def test_a_note_on_the_user_is_in_the_profile_whatever_its_person(api: htt
     assert all(result["metadata"] in (None, {}) for result in results), "our own marks are not the caller's metadata"
 
 
-async def test_metadata_called_as_ours_come_back(api: httpx.AsyncClient, tag: str) -> None:
+async def test_metadata_with_internal_field_names_is_returned(api: httpx.AsyncClient, tag: str) -> None:
     await taken_in(api, tag, "The boiler was serviced.", metadata={"name": "report.pdf", "kind": "house"})
     results = (await call(api, "POST", "/v4/search", {"q": "boiler", "containerTag": tag, "threshold": 0}))["results"]
     assert [result["metadata"] for result in results] == [{"name": "report.pdf", "kind": "house"}]
 
 
-async def test_a_known_custom_id_takes_only_what_is_new(api: httpx.AsyncClient, tag: str) -> None:
+async def test_known_custom_id_appends_only_new_text(api: httpx.AsyncClient, tag: str) -> None:
     first, second = "user: I live in Leeds\nassistant: Lovely", "user: I play the cello\nassistant: Great"
     name = await taken_in(api, tag, first, customId=f"{tag}-1", metadata={"turns": 2})
     assert await taken_in(api, tag, second, customId=f"{tag}-1", metadata={"turns": 4}) == name
@@ -89,7 +88,7 @@ async def test_a_known_custom_id_takes_only_what_is_new(api: httpx.AsyncClient, 
     assert [result["content"] for result in whole["results"]] == [third]
 
 
-async def test_another_version_of_a_document_takes_its_place(api: httpx.AsyncClient, tag: str) -> None:
+async def test_new_version_replaces_the_document(api: httpx.AsyncClient, tag: str) -> None:
     await taken_in(api, tag, "Shop list\nmilk\nfigs", customId=f"{tag}-1")
     await taken_in(api, tag, "Shop list\nmilk\nbread", customId=f"{tag}-1")
     assert await found(api, tag, "Shop list") == ["Shop list\nmilk\nbread"]
@@ -97,15 +96,15 @@ async def test_another_version_of_a_document_takes_its_place(api: httpx.AsyncCli
     assert (await call(api, "GET", f"/v3/documents/{tag}-1"))["content"] == "Nothing to buy"
 
 
-async def test_the_lowest_threshold_leaves_nothing_out(api: httpx.AsyncClient, tag: str) -> None:
-    """What only its words find, at the end of a long text, has a similarity of 0 or less."""
+async def test_threshold_zero_excludes_nothing(api: httpx.AsyncClient, tag: str) -> None:
+    """A hit that only matches by words, at the end of a long text, has a similarity of 0 or less."""
     text = "Today I walked in the park and saw a heron. " * 200 + "The safe code is heliotrope seven."
     await taken_in(api, tag, text)
     assert await found(api, tag, "What is the safe code heliotrope?") == [text]
     assert (await api.post("/v4/search", json={"q": "x", "containerTag": tag, "threshold": 7})).status_code == 400
 
 
-async def test_documents_are_listed_by_their_metadata_and_tags(api: httpx.AsyncClient, tag: str) -> None:
+async def test_documents_can_be_listed_by_metadata_and_tags(api: httpx.AsyncClient, tag: str) -> None:
     names = [
         await taken_in(api, tag, f"Note about {topic}", containerTags=[tag, side], metadata={"topic": topic, "year": 2020 + number})
         for number, (topic, side) in enumerate((("budget", "red"), ("hiring", "blue"), ("launch", "red")))
@@ -135,7 +134,7 @@ async def test_documents_are_listed_by_their_metadata_and_tags(api: httpx.AsyncC
         ({"operator": "and", "operands": [{"field": "year", "operator": "gt", "value": 2020}]}, {"hiring"}),
     ],
 )
-async def test_the_newest_line_filters_searches_and_lists(
+async def test_newest_client_line_filters_searches_and_lists(
     api: httpx.AsyncClient, tag: str, condition: dict[str, Any], topics: set[str]
 ) -> None:
     for topic, people, year in (("budget", ["ada", "bob"], 2020), ("hiring", ["bob"], 2021)):
@@ -145,7 +144,7 @@ async def test_the_newest_line_filters_searches_and_lists(
         assert {item["metadata"]["topic"] for item in answer[key]} == topics
 
 
-async def test_the_newest_line_shows_what_is_asked_for_beside(api: httpx.AsyncClient, tag: str) -> None:
+async def test_newest_client_line_returns_included_fields(api: httpx.AsyncClient, tag: str) -> None:
     batch = await call(api, "POST", f"/ns/{tag}/document/batch", {"documents": [{"content": "I keep bees", "id": f"{tag}-1"}]})
     assert (batch["count"], batch["failed"]) == (1, 0)
     await taken_in(api, tag, "I keep bees", customId=f"{tag}-1")
@@ -158,7 +157,7 @@ async def test_the_newest_line_shows_what_is_asked_for_beside(api: httpx.AsyncCl
     assert [document["content"] for document in listed["documents"]] == ["I keep bees"]
 
 
-async def test_a_list_reads_a_body_whose_length_is_not_announced(api: httpx.AsyncClient, tag: str) -> None:
+async def test_list_accepts_a_chunked_body(api: httpx.AsyncClient, tag: str) -> None:
     for topic in ("budget", "hiring"):
         await taken_in(api, tag, f"Note about {topic}", metadata={"topic": topic})
 
@@ -172,7 +171,7 @@ async def test_a_list_reads_a_body_whose_length_is_not_announced(api: httpx.Asyn
     assert len((await api.post(path)).json()["documents"]) == 2
 
 
-async def test_a_container_that_is_to_be_moved_stays_however_that_is_sent(api: httpx.AsyncClient, tag: str) -> None:
+async def test_unsupported_container_move_changes_nothing(api: httpx.AsyncClient, tag: str) -> None:
     await taken_in(api, tag, "I keep bees")
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -184,7 +183,7 @@ async def test_a_container_that_is_to_be_moved_stays_however_that_is_sent(api: h
     assert len((await call(api, "POST", f"/ns/{tag}/list/documents", {}))["documents"]) == 1
 
 
-async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) -> None:
+async def test_memory_version_increases_with_each_change(api: httpx.AsyncClient, tag: str) -> None:
     made = await call(api, "POST", "/v4/memories", {"containerTag": tag, "memories": [{"content": "John prefers dark mode"}]})
     name = made["memories"][0]["id"]
     assert (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"] == ["John prefers dark mode"]
@@ -196,7 +195,7 @@ async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) ->
     assert (await call(api, "GET", f"/ns/{tag}/memories/{name}"))["version"] == 3
 
 
-async def test_forgetting_tells_what_went_and_what_did_not(api: httpx.AsyncClient, tag: str) -> None:
+async def test_forget_reports_deleted_and_failed_memories(api: httpx.AsyncClient, tag: str) -> None:
     await taken_in(api, tag, "Ada's dentist is Dr. Fox")
     await taken_in(api, tag, "Ada's flight to Rome leaves on Friday")
     shown = await call(api, "DELETE", f"/ns/{tag}/memories/semantic", {"query": "dentist", "dryRun": True})
@@ -210,7 +209,7 @@ async def test_forgetting_tells_what_went_and_what_did_not(api: httpx.AsyncClien
     assert (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"] == []
 
 
-async def test_settings_do_not_grow_without_bound(api: httpx.AsyncClient) -> None:
+async def test_settings_are_limited_in_size(api: httpx.AsyncClient) -> None:
     sizes = [(await api.patch("/v3/settings", json={f"setting{at}": "x" * 20_000})).status_code for at in range(4)]
     assert sizes == [200, 200, 200, 413]
     assert sorted(await call(api, "GET", "/v3/settings")) == ["setting0", "setting1", "setting2"]
@@ -218,8 +217,8 @@ async def test_settings_do_not_grow_without_bound(api: httpx.AsyncClient) -> Non
     await call(api, "PATCH", "/v3/settings", {"setting3": "x" * 10_000})
 
 
-async def test_a_context_stays_with_its_container(api: httpx.AsyncClient, tag: str) -> None:
-    """What helps to understand a container is kept with it, whichever line brings it, and ends with it."""
+async def test_container_context_is_stored_and_deleted_with_its_container(api: httpx.AsyncClient, tag: str) -> None:
+    """The context helps to interpret a container; any client line can set it."""
     assert (await api.get(f"/ns/{tag}")).status_code == 404
     await taken_in(api, tag, "Met Lee about the roof.", entityContext="Dana's diary; Lee is her builder.")
     await taken_in(api, f"{tag}-other", "The roof is red.")
@@ -241,7 +240,7 @@ async def test_a_context_stays_with_its_container(api: httpx.AsyncClient, tag: s
     assert (await call(api, "GET", f"/ns/{tag}-other"))["namespace"] == f"{tag}-other"
 
 
-async def test_a_memory_is_read_with_its_document(api: httpx.AsyncClient, tag: str) -> None:
+async def test_memory_read_can_include_its_document(api: httpx.AsyncClient, tag: str) -> None:
     document = await taken_in(api, tag, "Kim plays chess.")
     (listed,) = (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"]
     path = f"/ns/{tag}/memories/{listed['id']}"
@@ -264,13 +263,13 @@ async def test_a_memory_is_read_with_its_document(api: httpx.AsyncClient, tag: s
         ("POST", "/v3/settings/reset"),
     ],
 )
-async def test_what_is_not_here_says_so(api: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_unsupported_path_gets_501_and_names_the_path(api: httpx.AsyncClient, method: str, path: str) -> None:
     answer = await api.request(method, path, json={})
     assert answer.status_code == 501
     assert path in answer.json()["error"]
 
 
-async def test_null_in_a_change_of_a_memory_clears_its_end_and_its_metadata(api: httpx.AsyncClient, tag: str) -> None:
+async def test_null_in_a_memory_change_clears_expiry_and_metadata(api: httpx.AsyncClient, tag: str) -> None:
     memory = {"content": "I keep bees", "metadata": {"kind": "hobby"}}
     made = (await call(api, "POST", "/v4/memories", {"memories": [memory], "containerTag": tag}))["memories"][0]
     change = {"id": made["id"], "containerTag": tag, "newContent": "I keep two hives of bees"}
