@@ -64,6 +64,7 @@ class Watched:
             held = min(held, await look(), key=lambda each: each.seconds)
         if held.seconds > self.bound:
             self.found.append(f"{what}: {held.seconds:.2f} s at\n{held.where}")
+            print(self.found[-1], flush=True)
 
     async def _look(self) -> Held:
         answer = (await self.client.get("/held")).json()
