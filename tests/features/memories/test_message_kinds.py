@@ -1,4 +1,4 @@
-"""What becomes of messages that rules do not recognize, by the vectors of the default model."""
+"""The vectors of the default model classify messages that the rules do not recognize."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def _proposals(rig: Rig) -> list[Any]:
     return (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
 
 
-async def test_filler_is_dropped(make_rig: MakeRig, e5: EmbeddingModel) -> None:
+async def test_filler_unknown_to_the_rules_is_not_remembered(make_rig: MakeRig, e5: EmbeddingModel) -> None:
     assert not is_filler(FILLER)
     async with make_rig(embedder=e5) as rig:
         await rig.append("s", FACTS[0], FILLER, FACTS[1], user_id="ana")
@@ -38,7 +38,7 @@ async def test_filler_is_dropped(make_rig: MakeRig, e5: EmbeddingModel) -> None:
         assert {record.text for record in await rig.stored()} == set(FACTS)
 
 
-async def test_an_answer_is_no_filler(make_rig: MakeRig, e5: EmbeddingModel) -> None:
+async def test_short_answer_to_a_question_is_remembered(make_rig: MakeRig, e5: EmbeddingModel) -> None:
     async with make_rig(embedder=e5) as rig:
         await rig.append("s", "Do you eat meat?", role="assistant", user_id="ana")
         await rig.append("s", "nope", user_id="ana")
@@ -62,7 +62,7 @@ async def test_an_unusual_request_to_forget_only_becomes_a_proposal(make_rig: Ma
             assert [record.text for record in await rig.stored()] == FACTS[1:]
 
 
-async def test_vectors_of_other_models_have_no_kinds(rig: Rig) -> None:
+async def test_filler_unknown_to_the_rules_is_remembered_with_another_model(rig: Rig) -> None:
     if rig.rt.embedder.model != MODEL:
         await rig.append("s", FILLER, user_id="ana")
         await rig.work()

@@ -1,6 +1,6 @@
 """Forget requests in scenes by a writer who had not seen the code.
 
-Without a model, how often does the proposal match the intent?
+How often does the proposal match the intent, without a language model?
 
 The rules were tuned on these scenes, so the figures no longer measure unseen ones. The score counts whole messages:
 a message is forgotten with everything else that it says.
@@ -94,8 +94,8 @@ async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognize
     assert outcomes["right"] >= least, sorted(outcomes.items())
 
 
-async def test_proposals_by_vectors_of_the_default_model_name_what_was_meant(make_rig: MakeRig) -> None:
-    """Said in the conversation: rules recognize a third of the requests, the weights of messages' kinds most of the others."""
+async def test_forget_proposals_by_default_model_vectors_match_enough_scenes(make_rig: MakeRig) -> None:
+    """Rules detect a third of the requests in the conversation, and the weights of message kinds most of the others."""
     async with make_rig(embedder=await shared_embedder(load_settings(LOCAL_MODEL=MODEL))) as rig:
         outcomes = await outcomes_of(rig, recognized=False)
         assert outcomes["right"] >= 20, sorted(outcomes.items())

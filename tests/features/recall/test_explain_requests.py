@@ -93,7 +93,7 @@ async def test_dropping_the_named_filter_shows_the_memory(client: httpx.AsyncCli
     assert "m3" in [hit["id"] for hit in await search(client, **body)]
 
 
-async def test_a_larger_distance_shows_what_was_below_the_threshold(client: httpx.AsyncClient) -> None:
+async def test_larger_distance_threshold_shows_the_memory_cut_off_before(client: httpx.AsyncClient) -> None:
     body = {"text": "cats", "search_mode": "semantic"}
     answer = await why(client, "m3", **body, distance_threshold=0.5)
     assert answer["reason"] == "below_threshold"
