@@ -85,7 +85,7 @@ async def test_timeout_applies_to_each_reply(redis_url: str) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1])
-async def test_cancellation_by_deadline_is_told_from_one_by_others(others: int) -> None:
+async def test_cancellation_by_deadline_is_distinguished_from_one_by_others(others: int) -> None:
     made: asyncio.Future[Deadline] = asyncio.get_running_loop().create_future()
 
     async def wait() -> tuple[bool, int]:

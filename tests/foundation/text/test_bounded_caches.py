@@ -1,4 +1,4 @@
-"""Callers' long words and texts do not stay in memory."""
+"""Caches do not keep long words and texts of callers in memory."""
 
 from __future__ import annotations
 

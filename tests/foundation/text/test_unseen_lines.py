@@ -1,6 +1,7 @@
-"""Language rules on lines whose writers had not seen them. Critical errors have a floor, the rest is reported.
+"""Language rules and weights on lines whose writers had not seen them.
 
-The lines are valid evidence only while no rule is changed because of them.
+Critical errors have a floor, the rest is reported. The lines are valid evidence only while no rule is changed because
+of them, and while the weights are fitted on lines of other writers.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_pr
     assert share("requests understood", requests, record_property) >= 0.55
 
 
-async def test_weights_by_six_writers_hold_on_the_lines_of_another(record_property: RecordProperty) -> None:
-    """Vectors of documents, as the index has them."""
+async def test_weights_of_six_writers_classify_unseen_lines_of_another(record_property: RecordProperty) -> None:
+    """The texts are embedded as documents, as in the index."""
     embedder = ProfiledEmbedder(CachingEmbedder(await shared_embedder(load_settings(LOCAL_MODEL=MODEL)), entries=0), profile_of(MODEL))
 
     async def kinds_of(texts: list[str]) -> list[Kind | None]:
