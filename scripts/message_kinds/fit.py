@@ -1,4 +1,4 @@
-"""Fit the weights that tell filler and requests to forget from statements, and report how they hold on a writer who was left out.
+"""Fit the weights of the kinds of messages, and report how they hold on a writer who was left out.
 
     .venv/bin/python scripts/message_kinds/fit.py [--write]
 
@@ -20,7 +20,14 @@ from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
-from agent_memory.foundation.text.languages.message_kinds import LABELS, MODEL, THRESHOLDS, label_probabilities, message_features
+from agent_memory.foundation.text.languages.message_kinds import (
+    KINDS,
+    LABELS,
+    MODEL,
+    kind_probabilities,
+    label_probabilities,
+    message_features,
+)
 
 ROOT = Path(__file__).parents[2]
 LINES = ROOT / "tests/data/lines_by_writer"
@@ -69,9 +76,9 @@ def report(writers: dict[str, tuple[Rows, NDArray[np.int64]]]) -> None:
     """Print what each kind finds, and which facts and other lines it takes, of writers who were left out."""
     judged = np.vstack([label_probabilities(rows, fit(*joined(writers, name))) for name, (rows, _) in writers.items()])
     labels = np.array(LABELS)[joined(writers)[1]]
-    for kind, threshold in THRESHOLDS.items():
-        probability, own = judged[:, LABELS.index(kind)], labels == kind
-        for least in sorted({0.5, 0.7, 0.8, 0.9, 0.95, threshold}):
+    for kind, probability in kind_probabilities(judged).items():
+        own = np.isin(labels, KINDS[kind][0])
+        for least in sorted({0.5, 0.7, 0.8, 0.9, 0.95, KINDS[kind][1]}):
             taken = probability >= least
             found, facts, others = taken[own].mean(), 1 - taken[labels == "fact"].mean(), 1 - taken[~own].mean()
             print(f"{kind} at {least}: {found:.1%} found, {facts:.2%} of facts and {others:.2%} of all others kept")

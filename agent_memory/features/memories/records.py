@@ -166,6 +166,18 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     return Fields(names, values, alike, memory_digest(record))
 
 
+def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
+    """Return the stored fields that change with a memory's metadata: its record and tags; empty ones without a record."""
+    if record is None:
+        return ["", ""]
+    source = source_of(record)
+    return [encode_memory(record, source, trust_of(record, source)), _metadata_tags(record)]
+
+
+def _metadata_tags(record: MemoryRecord) -> str:
+    return ",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])])
+
+
 def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
     more, values = [*_EVERY], list[Arg]()
     if record.session_id:
@@ -180,7 +192,7 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
             values.append(",".join(dict.fromkeys(tag(value.casefold()) for value in tags)))
     if record.metadata or record.pinned:
         more.append("md")
-        values.append(",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])]))
+        values.append(_metadata_tags(record))
     if record.event_date is not None:
         more.append("e")
         values.append(record.event_date.timestamp())

@@ -19,6 +19,7 @@ from agent_memory.features.memories.records import (
     StoredMemory,
     decode_memory,
     decode_rows,
+    metadata_fields,
     owner_name,
     read_row,
 )
@@ -72,6 +73,8 @@ class IndexEntry:
     past: bool = False
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
     """The index terms and vector of each passage of a long text."""
+    marked: MemoryRecord | None = None
+    """The record, if its metadata has a new mark."""
 
 
 class MemoryStore(MemoryQueries):
@@ -388,7 +391,8 @@ class MemoryStore(MemoryQueries):
         args: list[Arg] = []
         for item in items:
             documents.append(self._keys.history(item.mid) if item.past else self._keys.memory(item.mid))
-            args += [item.mid, item.version, item.lease, item.terms, self._spec.field, self._spec.blob(item.vector)]
+            args += [item.mid, item.version, item.lease, item.terms, *metadata_fields(item.marked)]
+            args += [self._spec.field, self._spec.blob(item.vector)]
             args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
         return await self._scripts.write_index(documents, args)
 

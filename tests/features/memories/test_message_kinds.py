@@ -12,11 +12,14 @@ from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.languages.message_kinds import MODEL
+from agent_memory.foundation.text.normalization import QUESTION
 from tests.support.rig import SCOPE, MakeRig, Rig
 from tests.support.shared_models import shared_embedder
 
 FILLER = "I'll give it a go, thanks again for being so patient"
 FACTS = ["my daughter Mia plays the oboe", "I moved to Porto in May"]
+ASKS = "how long do you boil an egg for soft but not runny"
+ANSWERS = "is it fewer or less people"
 REQUEST = "that thing about the oboe, get rid of it"
 
 
@@ -44,6 +47,15 @@ async def test_short_answer_to_a_question_is_remembered(make_rig: MakeRig, e5: E
         await rig.append("s", "nope", user_id="ana")
         await rig.work()
         assert {record.text for record in await rig.stored()} == {"Do you eat meat?", "nope"}
+
+
+async def test_questions_without_a_mark_are_marked_but_not_the_assistants(make_rig: MakeRig, e5: EmbeddingModel) -> None:
+    async with make_rig(embedder=e5) as rig:
+        await rig.append("s", FACTS[0], ASKS, user_id="ana")
+        await rig.append("s", ANSWERS, role="assistant", user_id="ana")
+        await rig.work()
+        marked = {record.text: QUESTION in record.metadata for record in await rig.stored()}
+        assert marked == {FACTS[0]: False, ASKS: True, ANSWERS: False}
 
 
 @pytest.mark.parametrize("policy", ["propose", "auto", "off"])

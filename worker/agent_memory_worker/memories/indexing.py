@@ -17,7 +17,7 @@ from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.foundation.text.passages.splitting import beginning, split_passages
 from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 from agent_memory.runtime import Runtime
-from agent_memory_worker.memories.message_kinds import act_on_kinds, kinds_of
+from agent_memory_worker.memories.message_kinds import act_on_kinds, kinds_of, with_question_mark
 
 _SPENT_SECONDS = 300
 # Passages per step: seconds of a local model. More would outlast the lease.
@@ -78,7 +78,8 @@ async def _index(
 ) -> int:
     texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
-    dropped = await act_on_kinds(runtime, jobs, kinds_of(embedder.model, jobs, vectors))
+    kinds = kinds_of(embedder.model, jobs, vectors)
+    dropped = await act_on_kinds(runtime, jobs, kinds)
 
     def entry(job: IndexJob) -> IndexEntry:
         return IndexEntry(
@@ -94,6 +95,7 @@ async def _index(
             terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
             past=job.terms is not None,
             passages=[(passage_terms(job.record, text), vectors[text]) for text in passages[job.mid]],
+            marked=with_question_mark(job.record) if kinds.get(job.mid) == "asks" else None,
         )
 
     read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))

@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.languages.message_kinds import MARKS, MODEL, Kind, message_kinds
-from agent_memory.foundation.text.normalization import is_plain, is_turn
+from agent_memory.foundation.text.normalization import QUESTION, is_plain, is_turn
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord
 
@@ -61,3 +61,8 @@ async def _propose(runtime: Runtime, scope: Scope, record: MemoryRecord) -> None
         await runtime[ForgetRequests].propose(scope, ref, record.extracted_from[0], requested(record.text))
     except AgentMemoryError as error:
         log.warning("no proposal for a request to forget: %s", error)
+
+
+def with_question_mark(record: MemoryRecord) -> MemoryRecord | None:
+    """Return a record marked as a question; None if it has the mark."""
+    return None if QUESTION in record.metadata else record.model_copy(update={"metadata": {**record.metadata, QUESTION: True}})

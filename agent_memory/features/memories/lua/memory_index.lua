@@ -1,22 +1,28 @@
 #!lua
 -- Indexes memories unchanged since they were read. `documents`: per memory its key, current or in the history;
--- `memories`: mid, version, lease, terms, vector field, vector, and a count with each passage's terms and vector.
+-- `memories`: mid, version, lease, terms, its record and tags of metadata if a mark was added ("" if not), vector field, vector, and a
+-- count with each passage's terms and vector.
 -- KEYS: due, tries, reasons, dead, documents...
 -- ARGV: root, memories...
 -- -> per memory 1 written, 0 it changed or is gone
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local written, a = {}, memories_at
 for k = documents_at, #KEYS do
   local memory = KEYS[k]
-  local mid, version, lease, terms, field, vector, count = unpack(ARGV, a, a + 6)
+  local mid, version, lease, terms, marked, tags, field, vector, count = unpack(ARGV, a, a + 8)
   local stored = redis.call('HMGET', memory, 'n', 'k')
   local is_same = stored[1] == version
   if is_same then
     -- Unchanged terms are not written: each write leaves old postings until they are collected.
     if stored[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
+    if marked ~= '' then
+      redis.call('HSET', memory, 'j', marked, 'md', tags)
+      follow_marks.mark(mid)
+    end
     if memory == documents.memory_key(mid) then
-      vector_tags.write(mid, field, vector, {unpack(ARGV, a + 7, a + 6 + count)})
+      vector_tags.write(mid, field, vector, {unpack(ARGV, a + 9, a + 8 + count)})
     else
       redis.call('HSET', memory, field, vector)
     end
@@ -33,6 +39,7 @@ for k = documents_at, #KEYS do
     end
   end
   written[#written + 1] = is_same and 1 or 0
-  a = a + 7 + count
+  a = a + 9 + count
 end
+follow_marks.write()
 return written

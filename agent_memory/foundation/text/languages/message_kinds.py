@@ -13,12 +13,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["filler", "forget"]
+Kind = Literal["filler", "asks", "forget"]
 
 LABELS = ("fact", "filler", "question", "task", "forget", "remember")
 MODEL = "multilingual-e5-small"
-# The least probability of each kind. A proposal to forget may err, what is dropped may not.
-THRESHOLDS: Mapping[Kind, float] = {"filler": 0.9, "forget": 0.5}
+# Labels of each kind, and their least probability together. A proposal to forget may err, what is dropped or hidden may not.
+KINDS: Mapping[Kind, tuple[tuple[str, ...], float]] = {
+    "filler": (("filler",), 0.9),
+    "asks": (("question", "task"), 0.95),
+    "forget": (("forget",), 0.5),
+}
 # 99 of 100 lines that the weights are fitted on are shorter. Of longer texts the weights say nothing.
 MOST_BYTES = 105
 MARKS = ("?", "？", "؟")
@@ -26,12 +30,16 @@ _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text by its document vector: filler, or a request to forget; None if none is certain."""
-    probabilities = label_probabilities(message_features(texts, vectors), _weights())
-    return [
-        next((kind for kind, least in THRESHOLDS.items() if row[LABELS.index(kind)] >= least and len(text.encode()) <= MOST_BYTES), None)
-        for text, row in zip(texts, probabilities, strict=True)
-    ]
+    """Return the kind of each text by its document vector: filler, a question or task, or a request to forget; None if none is certain."""
+    probabilities = kind_probabilities(label_probabilities(message_features(texts, vectors), _weights()))
+    certain = {kind: probability >= KINDS[kind][1] for kind, probability in probabilities.items()}
+    short = [len(text.encode()) <= MOST_BYTES for text in texts]
+    return [next((kind for kind in KINDS if short[row] and certain[kind][row]), None) for row in range(len(texts))]
+
+
+def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
+    """Add up the probabilities of each kind's labels."""
+    return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:

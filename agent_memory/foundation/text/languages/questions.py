@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,15 +18,8 @@ _MOST_QUERY_CHARS = 200
 _MOST_ASKED_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
-# A sentence with a full stop but no question mark is a statement.
-_STOPS = frozenset(".!。！｡।")
 _CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
 _QUOTES = "\"'“”«»„「『‘"
-# Questions without a mark are short.
-_UNMARKED_TOKENS = 14
-_UNMARKED_CHARACTERS = 24
-# Questions this short are understood without accents.
-_UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
 _MOST_TOKENS_AHEAD = 5
@@ -42,11 +35,6 @@ class _Forms:
     openers: frozenset[str]
     endings: tuple[str, ...]
     subjects: frozenset[str]
-    plain: re.Pattern[str] | None
-    before: re.Pattern[str] | None
-    stated: re.Pattern[str] | None
-    with_accent: frozenset[str]
-    no_question: frozenset[str]
 
     def opens(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause begins like a question."""
@@ -70,28 +58,6 @@ class _Forms:
         whole = self.language.join(text_tokens).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
 
-    def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
-        """True for a longer clause whose first word asks only with an accent: "Cuando llueve me quedo en casa"."""
-        first = text_tokens[0]
-        return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
-
-    def is_plain(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a sentence without a mark is a question."""
-        whole = self.language.join(text_tokens).text
-        if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self.no_question):
-            return True
-        return self.ends(text_tokens) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
-
-    def _starts(self, whole: str) -> Iterator[int]:
-        """Skip "so", "ok and" and the like before a question."""
-        yield 0
-        start = 0
-        for _ in range(_LEADS):
-            lead = None if self.before is None else self.before.match(whole, start)
-            if lead is None:
-                return
-            yield (start := lead.end())
-
     def _begins(self, text_tokens: Sequence[Token], words: frozenset[str]) -> bool:
         if self.language.blankless:
             return self.language.join(text_tokens[:6]).text.startswith(tuple(words))
@@ -107,18 +73,13 @@ def _forms() -> Sequence[_Forms]:
             language.words("openers"),
             tuple(language.words("endings")),
             language.words("subjects"),
-            language.pattern("plain questions"),
-            language.openings("before questions"),
-            language.pattern("plain statements"),
-            language.words("asked with accent"),
-            language.words("no question"),
         )
         for language in languages().values()
     ]
 
 
 def is_bare_question(text: str) -> bool:
-    """True if a text is nothing but questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
+    """True if a text is nothing but questions with marks: "Where do I live?", but not "I moved to Rome, did you know?"."""
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
@@ -138,18 +99,10 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
         clauses = clauses[1:]  # whoever is spoken to
     first, rest = clauses[0], clauses[1:]
     if _MARK.search(sentence) is None:
-        if sentence[-1] in _STOPS:
-            return False
-        most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
-        return not rest and len(first) <= most and form.is_plain(first) and not form.lacks_accent(first, sentence) and not _is_stated(first)
+        return False
     if rest:
         return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
     return form.opens(first) or form.asks(first)
-
-
-def _is_stated(text_tokens: Sequence[Token]) -> bool:
-    """A statement that begins like a question: "What I like most is tea"."""
-    return any(form.stated is not None and form.stated.match(form.language.join(text_tokens).text) is not None for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:
