@@ -22,9 +22,10 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the feature of each folder in `extensions/`, then those that installed packages name as entry points; both by name.
+    """Yield the feature of each folder in `extensions/`, then the entry points of installed packages; both sorted by
+    name.
 
-    Raises what the import of an extension raises: a broken one stops the start.
+    Raises every exception of an extension's import, so a broken extension stops the start.
     """
     extensions = files("agent_memory").joinpath("extensions")
     if extensions.is_dir():

@@ -1,4 +1,4 @@
-"""Embed procedures, learn them from sessions, and retire those that stop helping."""
+"""Embed procedures, learn procedures from sessions, and retire procedures that stop helping."""
 
 from __future__ import annotations
 

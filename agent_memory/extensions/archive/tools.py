@@ -1,4 +1,4 @@
-"""Tools for models over MCP: writing and searching the archive, and searching what was said. The client has the same as schemas."""
+"""MCP tools to write and search the archive, and to search conversations. The client has the same tools as schemas."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def is_read_only(label: str) -> Forbidden:
 
 
 def other_version(label: str, version: int | None) -> VersionMismatch:
-    """Return the error for If-Match or If-None-Match; `version` is None without a block."""
+    """Return the error for If-Match or If-None-Match. `version` is None if there is no block."""
     if version is None:
         return VersionMismatch(f"there is no block {label!r} yet: send no If-Match")
     return VersionMismatch(f"the block {label!r} has version {version}: read it again and send its ETag", current=version)

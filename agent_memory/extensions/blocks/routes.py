@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts that stand in every prompt of their owner."""
+"""Memory blocks: labeled texts in every prompt of their owner."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def list_blocks(
     namespace: NamespaceQuery = None,
     shown: Annotated[bool, Query(description="Those that a prompt of these names shows, instead of those of exactly this owner.")] = False,
 ) -> Response:
-    """The blocks of exactly this owner, or all that a prompt of these names shows."""
+    """Returns the blocks of exactly this owner, or all blocks in a prompt with these names."""
     owner = named_owner(namespace, user_id, agent_id)
     service = services[BlockService]
     if not shown:
@@ -69,7 +69,7 @@ async def get_block(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Reads a block of exactly this owner."""
+    """Returns a block of exactly this owner."""
     block = await services[BlockService].get(scope, named_owner(namespace, user_id, agent_id), label)
     return ModelResponse(block, etag(block.version))
 
@@ -86,7 +86,7 @@ async def put_block(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Makes a block of exactly this owner, or changes what is given of it; the rest stays as it is."""
+    """Creates a block of exactly this owner, or changes the given fields of an existing one."""
     owner, expected_version = named_owner(namespace, user_id, agent_id), version_wanted(if_match, if_none_match)
     edit = await services[BlockService].put(scope, owner, label, body, expected_version)
     return ModelResponse(edit, etag(edit.block.version))
@@ -103,7 +103,8 @@ async def edit_block(
     namespace: NamespaceQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Edits the text of a block in one step, and says what was done. A full block answers 409: its size, its limit and what could go."""
+    """Edits the text of a block in one step, and returns the change. If the block is full, the answer is 409 with its
+    size, its limit and text to delete."""
     owner = named_owner(namespace, user_id, agent_id)
     edit = await services[BlockService].edit(scope, owner, label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -119,7 +120,7 @@ async def delete_block(
     namespace: NamespaceQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Deletes a block with its history, wherever it is attached; one that is not there is no error."""
+    """Deletes a block with its history, also where it is attached. A missing block is no error."""
     owner = named_owner(namespace, user_id, agent_id)
     return ModelResponse(await services[BlockService].delete(scope, owner, label, version_of(if_match)))
 
@@ -133,7 +134,7 @@ async def get_block_history(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """The changes of a block, oldest first; applied one after the other they make its text."""
+    """Returns the changes of a block, oldest first. Apply them in order to get its text."""
     return ModelResponse(await services[BlockService].history(scope, named_owner(namespace, user_id, agent_id), label))
 
 
@@ -150,7 +151,7 @@ async def undo_block(
     namespace: NamespaceQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Undoes the change that made a version, or the newest; the undo is a change, too, and can be undone."""
+    """Undoes the change that made a version, or the newest change. The undo is a change, too, so you can undo it."""
     owner = named_owner(namespace, user_id, agent_id)
     edit = await services[BlockService].undo(scope, owner, label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -166,7 +167,7 @@ async def attach_block(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Shows a block in the prompts of another owner, too, such as a second agent."""
+    """Also shows a block in the prompts of another owner, such as a second agent."""
     owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
 
@@ -181,6 +182,6 @@ async def detach_block(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Shows an attached block in the prompts of another owner no longer."""
+    """Stops showing an attached block in the prompts of another owner."""
     owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=False))

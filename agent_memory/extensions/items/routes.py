@@ -41,7 +41,8 @@ async def put_item(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Stores a value; it is readable and found at once, by meaning when a worker has embedded it a moment later."""
+    """Stores a value. Reads and searches by words find it at once, searches by meaning a moment later, when a worker
+    has embedded it."""
     await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [body])
     return JsonResponse({"status": "ok"})
 
@@ -56,7 +57,7 @@ async def get_item(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Reads a value."""
+    """Returns a value."""
     request = GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
     item = await services[ItemService].get_item(scope, owner_of(scope, namespace, user_id), request)
     if item is None:
@@ -73,7 +74,7 @@ async def delete_item(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Deletes a value; one that is not there is no error."""
+    """Deletes a value. A missing value is no error."""
     await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [DeleteItem(path=path, key=key)])
     return JsonResponse({"status": "ok"})
 
@@ -86,7 +87,7 @@ async def search_items(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Finds values under a path, by a filter on their fields and by a query."""
+    """Finds values under a path by a filter on their fields and by a query."""
     return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, namespace, user_id), body)})
 
 
@@ -98,7 +99,7 @@ async def list_item_namespaces(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Lists the namespace paths that hold items."""
+    """Lists the namespace paths that contain items."""
     return JsonResponse({"namespaces": await services[ItemService].list_paths(scope, owner_of(scope, namespace, user_id), body)})
 
 
@@ -110,6 +111,7 @@ async def run_item_batch(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Carries out several operations. Reads see what was stored before the batch; its writes are made together, after them."""
+    """Runs several operations. Reads see the state before the batch. Its writes are applied together, after the
+    reads."""
     results = await services[ItemService].run_batch(scope, owner_of(scope, namespace, user_id), body.operations)
     return JsonResponse({"results": results})

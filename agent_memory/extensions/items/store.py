@@ -43,7 +43,8 @@ class ItemOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """A stored item. `entry` is its place among its owner's items; `vector` is None if missing or not requested."""
+    """A stored item. `entry` is its place among its owner's items. `vector` is None if it is missing or not
+    requested."""
 
     entry: str
     item: Item

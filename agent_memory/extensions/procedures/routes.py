@@ -1,4 +1,4 @@
-"""Procedures, results of sessions, and what is known of tools."""
+"""Procedures, results of sessions, and statistics of tools."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
     responses=versioned(400, 409, 413, 415),
 )
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateProcedureRequest, Body()]) -> Response:
-    """Keeps what to do in a situation; the server gives it an id. It is found by words at once, and by meaning a moment later."""
+    """Stores a procedure for a situation. The server makes its id. Searches by words find it at once, searches by
+    meaning a moment later."""
     procedure = await services[ProcedureService].create(scope, body)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -78,7 +79,7 @@ async def list_procedures(
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
-    """Lists procedures, the newest first; what is named of user, agent and namespace must be theirs."""
+    """Lists procedures, newest first. A given user, agent or namespace must be the procedure's."""
     owner = ProcedureOwner(user_id=user_id, agent_id=agent_id, namespace=namespace)
     return ModelResponse(await services[ProcedureService].list(scope, owner, state=state, offset=offset, limit=limit))
 
@@ -90,7 +91,7 @@ async def list_procedures(
     responses=errors(400, 413, 415),
 )
 async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annotated[ProcedureSearchRequest, Body()]) -> Response:
-    """Finds what to do in a situation, by meaning and words, ranked by fit and by how often it helped."""
+    """Finds procedures for a situation by meaning and words, ranked by their match and their success rate."""
     return ModelResponse(await services[ProcedureService].search(scope, body))
 
 
@@ -101,7 +102,7 @@ async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annota
     responses=versioned(404),
 )
 async def get_procedure(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Reads a procedure."""
+    """Returns a procedure."""
     procedure = await services[ProcedureService].get(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -119,7 +120,8 @@ async def update_procedure(
     body: Annotated[UpdateProcedureRequest, Body()],
     if_match: IfMatch = None,
 ) -> Response:
-    """Changes what is named of a procedure, retires it or brings it back. One in quarantine is approved by administrators."""
+    """Changes the given fields of a procedure, retires it, or restores it. Only administrators can approve a
+    quarantined one."""
     procedure = await services[ProcedureService].update(scope, procedure_id, body, if_match=version_of(if_match))
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -131,7 +133,7 @@ async def update_procedure(
     responses=errors(),
 )
 async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Deletes a procedure with its history and feedback; one that is not there is no error."""
+    """Deletes a procedure with its history and feedback. A missing procedure is no error."""
     return ModelResponse(await services[ProcedureService].delete(scope, procedure_id))
 
 
@@ -144,7 +146,7 @@ async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedur
 async def give_procedure_feedback(
     services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[ProcedureFeedbackRequest, Body()]
 ) -> Response:
-    """Counts whether a procedure helped. With an `Idempotency-Key` a repeat is not counted again."""
+    """Counts whether a procedure helped. With an `Idempotency-Key`, a repeat does not count again."""
     procedure = await services[ProcedureService].give_feedback(scope, procedure_id, body)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -156,7 +158,7 @@ async def give_procedure_feedback(
     responses=errors(404),
 )
 async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """The last changes of a procedure, by callers and by workers, and the last feedback on it."""
+    """Returns the latest changes of a procedure, by callers and workers, and its latest feedback."""
     return ModelResponse(await services[ProcedureService].load_history(scope, procedure_id))
 
 
@@ -167,7 +169,7 @@ async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedur
     responses=versioned(404, 409),
 )
 async def undo_procedure_change(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Brings back what a procedure was before its last change, whoever made it; a second undo undoes the first."""
+    """Undoes the last change of a procedure, whoever made it. A second undo undoes the first."""
     procedure = await services[ProcedureService].undo(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -186,7 +188,8 @@ async def mark_session_result(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Marks how a session ended. A worker then learns from it; the same result again changes nothing, another one is learned anew."""
+    """Stores the result of a session, and a worker learns from it. The same result again changes nothing. Another
+    result is learned again."""
     ref = session_of(scope, session_id, namespace, user_id)
     owner = owner_of(scope, ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
     marked = await services[ResultStore].mark(scope, ref, body.model_copy(update={"agent_id": owner.agent_id}))
@@ -205,7 +208,7 @@ async def mark_session_result(
 async def get_session_result(
     services: ServicesDep, scope: ScopeDep, session_id: SessionPath, user_id: UserQuery = None, namespace: NamespaceQuery = None
 ) -> Response:
-    """How a session ended, and what was learned from it."""
+    """Returns the result of a session, and what a worker learned from it."""
     result = await services[ResultStore].load(scope, session_of(scope, session_id, namespace, user_id))
     if result is None:
         raise NotFound(f"Session {session_id} has no result")
@@ -230,7 +233,7 @@ async def list_tool_memory(
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
-    """What is known of tools: arguments that worked, how often, how long, and what it cost."""
+    """Returns statistics of tools: successful arguments, counts, durations and costs."""
     owner = ProcedureOwner(user_id=user_id, agent_id=agent_id, namespace=namespace)
     return ModelResponse(await services[ProcedureService].list_tools(scope, owner, tool, offset=offset, limit=limit))
 
@@ -242,5 +245,5 @@ async def list_tool_memory(
     responses=errors(400, 409, 413, 415),
 )
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ToolCallRequest, Body()]) -> Response:
-    """Counts a call of a tool; calls in sessions that are marked with a result are counted without this."""
+    """Counts a call of a tool. Do not use it for sessions with a result: the server counts their calls."""
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

@@ -26,7 +26,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with what its hash and evidence say about when it was said."""
+    """A current memory, with the times of its mentions from its hash and evidence."""
 
     mid: str
     tenant: str
@@ -44,12 +44,12 @@ class ProfileEntry:
     groups: Sequence[str]
     """What recurs with it: itself, and pairs of terms it shares with others."""
     days: Sequence[int]
-    """Days (since 1970) on which it was said, ascending."""
+    """Days (since 1970) with a mention, ascending."""
     rank: str | None
     """Order among entries that can stand for a group; None if it is too particular."""
     lasting: bool
     last: int
-    """When it was last said, in seconds."""
+    """The time of the last mention, in seconds since 1970."""
     slot: str | None
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 

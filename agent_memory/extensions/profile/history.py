@@ -72,7 +72,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at `at` and said by then."""
+        """Return the entries of memories that were true at `at` and mentioned by then."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 

@@ -1,4 +1,4 @@
-"""What is known of a user, in one call."""
+"""Profiles of users, each in one call."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ async def get_profile(
     as_of: Annotated[datetime | None, Query(description="The profile as it was at this time, with its zone; now when not given.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of slots.
+    """Returns stable and current facts about exactly this user in exactly this namespace (left out: outside all), and
+    values of slots.
 
-    What was said on three different days within fourteen is stable until nobody has said it for 180 days.
+    A statement made on three different days within 14 days is stable, until it was not made for 180 days.
     """
     profile = await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of, timezone=timezone)
     return ModelResponse(profile)
@@ -46,7 +47,8 @@ async def list_profile_moves(
     namespace: NamespaceQuery = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
 ) -> Response:
-    """When memories came into a profile, became stable, fell back and went; the newest first."""
+    """Returns when memories entered a profile, became stable, became current again, or left the profile, newest
+    first."""
     return ModelResponse(await services[ProfileService].read_moves(scope, user_id, namespace, limit))
 
 
@@ -56,9 +58,10 @@ async def list_profile_moves(
 async def rebuild_profile(
     services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
 ) -> Response:
-    """Makes a profile anew from the memories, in the background. `X-Operation-Id` names the work.
+    """Rebuilds a profile from the memories, in the background. `X-Operation-Id` names the work.
 
-    A profile follows its memories by itself; this is for memories from before there were profiles, and for a new time zone.
+    A profile follows its memories by itself. Use this for memories that are older than profiles, and after a change of
+    the time zone.
     """
     mark = await services[ProfileService].order_rebuild(scope, user_id, namespace)
     return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
@@ -66,7 +69,7 @@ async def rebuild_profile(
 
 @router.get("/v1/profile/schema", operation_id="get_profile_schema_v1_profile_schema_get", response_model=ProfileSchema, responses=errors())
 async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """The topics and slots that profiles of a namespace show: its own, else the tenant's, else the default."""
+    """Returns the topics and slots for profiles of a namespace: its own, else the tenant's, else the default."""
     return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
 
 
@@ -76,7 +79,7 @@ async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: 
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
-    """Replaces the schema of a namespace, or (left out) of the tenant. Profiles show by it at once."""
+    """Replaces the schema of a namespace, or (left out) of the tenant. Profiles use it at once."""
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 
@@ -84,5 +87,5 @@ async def put_profile_schema(
     "/v1/profile/schema", operation_id="delete_profile_schema_v1_profile_schema_delete", response_model=AckResponse, responses=errors()
 )
 async def delete_profile_schema(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Forgets the schema of a namespace or of the tenant; none there is no error."""
+    """Deletes the schema of a namespace or of the tenant. A missing schema is no error."""
     return ModelResponse(await services[ProfileService].delete_schema(scope, namespace))

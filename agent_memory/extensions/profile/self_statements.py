@@ -41,7 +41,8 @@ def is_lasting(text: str) -> bool:
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms to compare a statement by; none if it denies something."""
+    """Return at most `MOST_TERMS` index terms to compare a statement by. Empty for a statement that denies
+    something."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []

@@ -145,7 +145,7 @@ class ProfileService:
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
-    """Return whose `noun` a request means. Raises BadInput without a user, and Forbidden."""
+    """Return the owner of the `noun` that a request asks for. Raises BadInput without a user, and Forbidden."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
         raise Forbidden(f"these credentials do not reach this {noun}", field="namespace")
@@ -159,7 +159,7 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return the values of slots in the schema; of two slots for one place, the one said last."""
+    """Return the values of slots in the schema. If two slots have one place, the latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)

@@ -43,7 +43,7 @@ class ProfileOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadMemory:
-    """A memory as read; the script checks `state`. `memory` is None if it is not current."""
+    """A memory as read. The script checks `state`. Without a current memory, `memory` is None."""
 
     mid: str
     state: Sequence[str]

@@ -1,4 +1,4 @@
-"""What happened to a user, by days."""
+"""Timelines: the events of a user, by day."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def get_timeline(
     known_at: KnownAt = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """What happened to exactly this user in exactly this namespace (left out: in none), in the order of its days.
+    """Returns the events of exactly this user in exactly this namespace (left out: outside all), by day.
 
-    An event is here that lasted into the days that are asked for, from `from` to `to`. Days are those of `timezone`, else the user's.
+    An event matches if any of its days is between `from` and `to`. Days are in `timezone`, by default the user's.
     """
     days = {"from": from_, "to": to}
     narrowed = {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
@@ -54,9 +54,10 @@ async def get_timeline(
 async def rebuild_timeline(
     services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
 ) -> Response:
-    """Makes a timeline anew from the memories, in the background. `X-Operation-Id` names the work.
+    """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` names the work.
 
-    A timeline follows its memories by itself; this is for memories from before there were timelines, and for a new time zone.
+    A timeline follows its memories by itself. Use this for memories that are older than timelines, and after a change
+    of the time zone.
     """
     mark = await services[TimelineService].order_rebuild(scope, user_id, namespace)
     return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))

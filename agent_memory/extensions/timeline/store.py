@@ -30,7 +30,7 @@ _PROMPT = load("timeline/timeline_prompt")
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read; the script checks `state`. `memory` is None if it is gone."""
+    """A memory as read. The script checks `state`. After a deletion, `memory` is None."""
 
     mid: str
     state: Sequence[str]

@@ -34,7 +34,7 @@ ViewPath = Annotated[str, Path(description="The view's id, as it was given when 
     responses=errors(),
 )
 async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response:
-    """All views, the oldest first."""
+    """Returns all views, oldest first."""
     return JsonResponse(await services[ViewService].list_views(scope))
 
 
@@ -45,7 +45,7 @@ async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response
     responses=errors(400, 409, 413, 415),
 )
 async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
-    """Makes a view; the server gives it an id."""
+    """Creates a view. The server makes its id."""
     return ModelResponse(await services[ViewService].create_view(scope, body))
 
 
@@ -56,7 +56,7 @@ async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body:
     responses=errors(404),
 )
 async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: ViewPath) -> Response:
-    """Reads a view."""
+    """Returns a view."""
     return ModelResponse(await services[ViewService].get_view(scope, view_id))
 
 
@@ -67,7 +67,7 @@ async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: View
     responses=errors(),
 )
 async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath) -> Response:
-    """Deletes a view and its partitions; one that is not there is no error."""
+    """Deletes a view and its partitions. A missing view is no error."""
     return ModelResponse(await services[ViewService].delete_view(scope, view_id))
 
 
@@ -81,7 +81,7 @@ async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_
 async def run_summary_view_partition(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
 ) -> Response:
-    """Computes one partition now and stores it. Without a language model, or when it fails, `degraded` says so."""
+    """Computes and stores one partition now. Without a language model, or if it fails, `degraded` has the reason."""
     return ModelResponse(await services[ViewService].run_partition(scope, view_id, body))
 
 
@@ -100,7 +100,7 @@ async def list_summary_view_partitions(
     session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
     memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
 ) -> Response:
-    """The stored partitions of a view; computes nothing."""
+    """Returns the stored partitions of a view. Computes nothing."""
     group_values = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
     return JsonResponse(await services[ViewService].read_partitions(scope, view_id, group_values))
 
@@ -114,7 +114,8 @@ async def list_summary_view_partitions(
 async def run_summary_view(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
 ) -> Response:
-    """Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over."""
+    """Computes all partitions in the background. The task has the state of the work. A second request with the same
+    `task_id` starts over."""
     return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
 
 
@@ -122,5 +123,5 @@ async def run_summary_view(
 async def get_task(
     services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id; it may contain `/`.")]
 ) -> Response:
-    """Where a task stands; it is kept for seven days."""
+    """Returns the state of a task. The server keeps it for seven days."""
     return ModelResponse(await services[ViewService].read_task(scope, task_id))

@@ -31,7 +31,7 @@ MAX_VIEWS = 1000
 RUN_VIEW = "run_view"
 """Compute all partitions of the view `view_id` for the task `task_id`."""
 REFRESH_VIEW = "refresh_view"
-"""Compute those partitions of the view `view_id` that are not what they would be now."""
+"""Compute the partitions of the view `view_id` that are out of date."""
 
 
 class ViewService:
@@ -113,7 +113,7 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:
-        """Return a task; one that workers gave up has failed. Raises NotFound."""
+        """Return a task. If the worker gave it up, its status is failed. Raises NotFound."""
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")
@@ -130,7 +130,7 @@ def _whole_tenant(scope: Scope) -> None:
 
 
 def _reaches_view(scope: Scope, view: SummaryView) -> bool:
-    """True if a view has groups for a limited caller, and filters that name nobody else."""
+    """True if a view groups by every field that limits the caller, and filters by none of them."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)

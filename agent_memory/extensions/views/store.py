@@ -95,7 +95,7 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions; return False if their view is gone.
 
-        Raises ErasureUnderWay, with none stored, while somebody whose memories may be in them is erased.
+        Raises ErasureUnderWay, and stores nothing, while a user is erased whose memories may be in them.
         """
         items: list[str] = []
         guards: list[Guard] = []

@@ -20,7 +20,7 @@ LIFETIME_SECONDS = 12 * 3600
 
 
 class BrowserSessions:
-    """`gate` is None where callers have no API keys."""
+    """Sessions of browsers. `gate` is None if callers have no API keys."""
 
     def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None) -> None:
         self._client = client

@@ -1,8 +1,8 @@
 """Find the messages that support a fact: the cited ones, or else the nearest that do (pure).
 
-A message *holds* a fact if it has all numbers, its names (or earlier messages do), half of the content words, and one
-word of what somebody is said to be ("a musician"). A short answer is read with the two messages before it; if those
-are the assistant's, it must answer a question or agree.
+A message *holds* a fact if it has all numbers, its names (or earlier messages do) and half of the content words. For
+"she is a musician", it must also have one word of "a musician". A short answer is read with the two messages before it.
+If those are the assistant's, the answer must answer a question or agree.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """The rules of exactly this namespace and user (both left out: those of everybody); empty when there are none."""
+    """Returns the rules of exactly this namespace and user; without both, the rules for everyone. Empty without
+    rules."""
     return ModelResponse(await services[ExtractionRulesService].get(scope, namespace, user_id))
 
 

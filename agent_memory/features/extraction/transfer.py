@@ -35,7 +35,7 @@ class RuleTransfer:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules.model_dump(mode="json", exclude_unset=True)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules if there are none. Raises BadInput, Forbidden."""
+        """Store the rules unless rules exist. Raises BadInput, Forbidden."""
         read = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(read.namespace), target.user_id)
         here = (await self._store.load(scope, [(namespace, user)]))[0]

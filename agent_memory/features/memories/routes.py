@@ -29,7 +29,8 @@ _NO_IDS: list[str] = []
 async def create_long_term_memory(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
 ) -> Response:
-    """Stores memories: read by id and found by words at once, by meaning when embedded; `wait` waits for that, X-Searchable says so."""
+    """Stores memories. Reads and searches by words find them at once, searches by meaning after embedding. `wait` waits
+    for that; X-Searchable is the result."""
     answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
         return ModelResponse(answer)
@@ -49,7 +50,7 @@ async def delete_long_term_memory(
     scope: WriteScopeDep,
     memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
 ) -> Response:
-    """Deletes memories; `status` says how many there were. Unknown ids are no error."""
+    """Deletes memories. `status` has the number of memories that existed. Unknown ids are no error."""
     return ModelResponse(await services[MemoryService].delete(scope, memory_ids))
 
 
@@ -68,7 +69,7 @@ async def get_long_term_memory(
     history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Reads a memory: as it is, or as it was; 404 also when it was not true, or not known, at the time that is asked for."""
+    """Returns a memory, now or at another time. 404 also if it was not true, or not known, at that time."""
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
         record = await services[HistoryService].record_at(scope, memory_id, *times)
@@ -90,7 +91,7 @@ async def update_long_term_memory(
     body: Annotated[EditMemoryRecordRequest, Body()],
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Changes the fields that are given and answers the changed memory."""
+    """Changes the given fields and returns the changed memory."""
     shows = knows_procedural(memory_types) or names_procedural([body.memory_type])
     return ModelResponse(
         record_as_shown(await services[MemoryService].patch(scope, memory_id, body, shown_as_semantic=not shows), shows=shows)

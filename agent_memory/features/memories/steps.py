@@ -133,7 +133,7 @@ class StepGroups:
     """The groups of steps of one call. A group is done as a whole; with a change it can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
-        """With `revised` (an id and fields), puts that change a memory are recorded as such a change."""
+        """With `revised` (an id and fields), record puts that change a memory as this change."""
         self._keys = keys
         self._tenant = tenant
         self._atomic = atomic

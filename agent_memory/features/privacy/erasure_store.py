@@ -37,7 +37,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory, or a version of one, that an order covers; `record` is None if unreadable."""
+    """A memory, or a version of one, that an order covers. If it cannot be read, `record` is None."""
 
     name: str
     record: MemoryRecord | None

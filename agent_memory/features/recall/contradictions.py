@@ -1,7 +1,7 @@
-"""Find the latest of a prompt's statements that contradict each other (pure).
+"""Find the latest of the prompt's statements that contradict each other (pure).
 
-Two statements of one speaker contradict each other if they share a slot; if they or clauses of them share over half
-of their words but not a number, name or negation; or if the later says that a plan both name was moved.
+Two statements of one speaker contradict each other in three cases. They have the same slot. Or they, or clauses of
+them, share over half of their words but not a number, name or negation. Or the later one moves a plan that both name.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ _LEAST_IN_CLAUSE = 3
 
 
 _Part = tuple[frozenset[str], float]
-"""The distinctive words of a statement or clause, and how many a statement about the same shares."""
+"""The distinctive words of a statement or clause, and the number of them that a statement about the same thing
+shares."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
     """Return, by id, the last statement that corrects each contradicted one. Expects oldest first.
 
-    Of three the last is the latest, also if it resembles the first: "I'm vegan", "I'm not any more", "I'm vegan again".
+    Of three statements the last is the latest, even if it resembles the first: "I'm vegan", "I'm not any more", "I'm
+    vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
     # By position: a correction always comes later.

@@ -20,7 +20,7 @@ class ExplainService:
         return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
 
     async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
-        """Return the memory's place in the prompt, or what keeps it out. Raises Refused without a search."""
+        """Return the memory's rank in the prompt, or what excludes it. Raises Refused without a search."""
         prompt = await self._recall.build_prompt(scope, body, explain=True)
         if prompt.search is None or prompt.explanation is None:
             raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")

@@ -1,8 +1,8 @@
-"""Add what was said later about a thing a prompt's memory names (pure).
+"""Add later statements about a thing that a memory of the prompt names (pure).
 
-"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.":
-82 to 215 of 419 to 689 LoCoMo messages are nearer to MiniLM. Such things are rare: 9 of LoCoMo's 2,960 statements.
-Messages below the threshold fill free places if they share a plain name: "Tofu died on Tuesday".
+"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.": 82 to
+215 of 419 to 689 LoCoMo messages are nearer to MiniLM. Such things are rare: 9 of LoCoMo's 2,960 statements. Messages
+below the threshold fill free places if they share a plain name: "Tofu died on Tuesday".
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}
 
 
 _Names = dict[tuple[str | None, str, str], tuple[datetime, str]]
-"""The time since a user's speaker mentioned a name, and the `mid` of that statement on the page."""
+"""The `mid` of the page's statement that mentions a name, and its time, by user, speaker and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
-    """A thing a memory names."""
+    """A thing that a memory names."""
 
     memory: ShownMemory
     referent: Referent
@@ -58,7 +58,7 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """Return the first things that a page's statements name."""
+    """Return the first things that the page's statements name."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     things = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*things.values()][-_MOST_THINGS:][::-1]
@@ -67,7 +67,7 @@ def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
 def with_mentions(
     page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
 ) -> list[ShownMemory]:
-    """Return a page with later mentions behind the memory that names the thing."""
+    """Return a page in which later mentions follow the memory that names the thing."""
     there, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for thing, statements in statements_by_thing:
         for memory in thing.mentions(statements):
@@ -79,7 +79,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return a page with further statements, made later by the same person, that share a name."""
+    """Return the page with later statements of the same person that share a name."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -116,7 +116,7 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 
 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
-    """Return the `mid` of a page's statement whose name a later statement has; None without one."""
+    """Return the `mid` of the page's statement with a name that the later statement also has; None without one."""
     speaker = speaker_name(memory)
     candidates = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in candidates if noted is not None and memory.created_at > noted[0]), None)

@@ -45,9 +45,9 @@ def ago(moment: datetime, now: datetime) -> str:
 def memory_line(
     memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
 ) -> str:
-    """Return a memory as a line with its `line_date`. `latest`: the last of contradicting statements; `asks`: only
+    """Return a memory as a line with its `line_date`.
 
-    a question; `passage`: shown for a text that is too long.
+    `latest`: the last of contradicting statements. `asks`: only a question. `passage`: replaces a text that is too long.
     """
     when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]

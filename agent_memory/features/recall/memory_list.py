@@ -1,7 +1,8 @@
-"""What of the memories that a search brought a prompt shows, and in which order: facts first, then what was said (pure).
+"""Select and order the memories of a prompt: facts first, then statements, which are messages (pure).
 
-Facts are in the order of the search, what was said in that of time, the clearly relevant first. Each kind has a half of the places and of
-the tokens; what one does not need is the other's. What corrects a statement, or is shown only for it, stands indented under it.
+Facts keep the order of the search. Statements are in order of time, clearly relevant ones first. Each kind gets half of
+the places and tokens, and what the other kind does not need. A correction, or a memory that only accompanies a
+statement, is indented below it.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from agent_memory.foundation.text.passages.splitting import beginning
 from agent_memory.foundation.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
 from agent_memory_client.models import Cut
 
-# A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
+# A fact that cites more messages than this combines all of them, so it replaces none of them.
 _MOST_CITED = 4
-# A message that is so many times as long as the facts that rest on it says more than they do.
+# A message this many times as long as its facts says more than they do.
 _SAYS_MORE = 4
 
-# What has this share of the best relevance is clearly relevant, too; of a handful everything is.
+# Clearly relevant: this share of the best relevance. Of a handful of statements, all are.
 _CLEAR_SHARE, _HANDFUL = 0.25, 5
-# Room for less than this shows nothing that could be understood, in tokens.
+# Fewer tokens than this show nothing that a reader could understand.
 _LEAST_PASSAGE = 64
-# Few texts have more tokens than that: English has four bytes a token, Chinese three.
+# Few texts have more tokens than this allows: English has four bytes a token, Chinese three.
 _BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
-"""A message: namespace, user, session and id."""
+"""The name of a message: namespace, user, session and id."""
 
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories that a prompt shows, each kind in the order of the search.
+    """The memories in a prompt, each kind in the order of the search.
 
-    `question_ids` names statements that only ask; `passages` has the shown part of each long memory, by its id.
+    `question_ids` are statements that only ask. `passages` maps the id of a long memory to the part that is shown.
     """
 
     facts: Sequence[ShownMemory] = ()
@@ -49,15 +50,17 @@ class MemoryList:
 
     @property
     def memories(self) -> list[ShownMemory]:
-        """All of them."""
         return [*self.facts, *self.statements]
 
     def fact_lines(self, style: LineStyle) -> list[str]:
-        """A line of each fact, the most relevant first."""
+        """Return a line for each fact, most relevant first."""
         return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
-        """A line of each statement, oldest first, the clearly relevant before others, what belongs to it below it; then questions."""
+        """Return a line for each statement, oldest first, then the questions.
+
+        Clearly relevant statements precede others. Corrections and accompanying memories follow their statement.
+        """
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
         stated = [memory for memory in oldest_first if memory.id not in self.question_ids]
@@ -73,23 +76,23 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """All lines, with the note that they are quotations, as the contract's one message has them."""
+        """Return all lines as one text, with the note that they are quotations."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
     def parts(self, style: LineStyle) -> list[str]:
-        """The lines as sections with headings of their own, with the note behind the last; none for no memories."""
+        """Return the lines as sections with headings. The last one ends with the note. Empty without memories."""
         kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
         parts = [head + "\n".join(lines) for head, lines in kinds if lines]
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
 
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
-        """The list without some of them."""
+        """Return the list without hidden memories."""
         facts = [memory for memory in self.facts if not hidden(memory)]
         return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
-        """Which memories are shown in part."""
+        """Return a notice for each memory that is shown in part."""
         return [
             f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
             for memory in self.memories
@@ -99,8 +102,10 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Chooses among memories, best first: within `limit` places and `budget` tokens, `line_tokens` of them around each text; none that
-    repeats another (if `distinct`)."""
+    """Select memories, best first, within `limit` places and a `budget` of tokens.
+
+    Each memory costs the tokens of its text and `line_tokens`. With `distinct`, repeats are left out.
+    """
 
     count: Callable[[str], int]
     query: str
@@ -115,7 +120,8 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """The memories to show; `cut` then says of the others why not, but for those beyond the limit."""
+        """Return the memories to show. `cut` then has the reason for each other memory, except those beyond the
+        limit."""
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
         facts = [memory for memory in memories if not memory.is_message]
@@ -124,7 +130,7 @@ class MemorySelection:
         if question_ids and not asks_for_questions(self.query):
             self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in question_ids]
             statements = [memory for memory in statements if memory.id not in question_ids]
-        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
+        # A token has at least one byte. If all memories fit by their bytes, no token is counted.
         counted = sum([len(memory.text.encode()) + self.line_tokens for memory in memories]) > self.budget
         self._left = self.budget // 2 if counted and statements else self.budget
         places = max((self.limit + 1) // 2, self.limit - len(statements))
@@ -146,7 +152,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Those that fit, and those that fitted if there were more tokens or places."""
+        """Split memories into those that fit, and those cut off by the budget or the places."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -171,7 +177,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """What was said without the messages that the facts rest on."""
+        """Return the statements without messages that a shown fact already covers."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)
@@ -191,7 +197,10 @@ class MemorySelection:
 
 
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
-    """Statements (oldest first) with what corrects them or is shown for them; the clearly relevant first, each kind by its newest."""
+    """Group statements (oldest first) with their corrections and accompanying memories.
+
+    Clearly relevant groups are first. Within each part, groups are sorted by their newest statement, oldest first.
+    """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
     for memory in reversed(statements):
@@ -207,7 +216,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """The messages that a memory was made of."""
+    """Return the names of the messages from which a memory was made."""
     session = memory.values["session_id"]
     if session is None:
         return []
@@ -215,8 +224,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """What is shown of a long memory where not all memories fit as a whole: the passage that was found, else the first; None for a short
-    one."""
+    """Return the part of a long memory to show: the passage that matched, else the first. None for a short memory."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):
@@ -226,10 +234,10 @@ def _passage_of(memory: ShownMemory) -> str | None:
 
 
 def _beginning_of(passage: str, most: int) -> str:
-    """So many bytes of a passage that is too long even by itself."""
+    """Return the first `most` bytes of a passage that is too long by itself."""
     return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
 
 
 def only_asks(memory: ShownMemory) -> bool:
-    """Whether a message is a question of the user's and states nothing."""
+    """True if a user's message only asks a question and states nothing."""
     return QUESTION in memory.values["metadata"]

@@ -43,7 +43,7 @@ class Referent(NamedTuple):
 
 
 def referents(text: str) -> Sequence[Referent]:
-    """Return the first things a text names; dates and times are none."""
+    """Return the first things a text names, except dates and times."""
     if len(text) > _MOST_CHARS or not any(map(str.isdigit, text)):
         return ()
     text = _COUNTED.sub("", text)

@@ -31,7 +31,8 @@ async def memory_prompt(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Messages ready for a chat model: the session's summary and messages, the memories that fit the query, and the query."""
+    """Returns messages for a chat model: the session's summary and messages, the memories that match the query, and the
+    query."""
     request, shows = prompt_as_shown(body, memory_types)
     prompt = await services[RecallService].build_prompt(scope, request, optimize_query=optimize_query)
     show_types(prompt.memories, shows=shows)
@@ -47,7 +48,7 @@ async def memory_prompt(
 async def explain_long_term_memory(
     services: ServicesDep, scope: ScopeDep, body: Annotated[ExplainRequest, Body()], memory_types: MemoryTypesHeader = None
 ) -> Response:
-    """Says why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget; or where it stands."""
+    """Explains why a search or a prompt did not return a memory (filter, rank, threshold or budget), or its rank."""
     if body.search is not None:
         body = body.model_copy(update={"search": search_as_shown(body.search, memory_types)[0]})
     if body.prompt is not None:

@@ -16,9 +16,10 @@ DEFAULT_FORMAT_TOKENS = 16_000
 
 
 class TokenBudget:
-    """Offers each part its share and what earlier parts left.
+    """Offer each part its share, and the tokens that earlier parts left.
 
-    Without a limit (None) parts get what there is; if nothing follows (not `shared`), all that is left.
+    Without a limit (None), parts may take everything. If no part follows (not `shared`), a part may take all that is
+    left.
     """
 
     def __init__(self, total: int | None, *, shared: bool) -> None:

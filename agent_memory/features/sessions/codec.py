@@ -238,9 +238,9 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory waiting in a session's journal, with only the fields its writer gave, and the `rights` and
+    """A memory that waits in a session's journal, with only the fields its writer gave.
 
-    time `written` (µs) of the write. So the same PUT again makes the same memory.
+    It also has the writer's `rights` and the time `written` (µs), so that the same PUT makes the same memory again.
     """
 
     record: MemoryRecord

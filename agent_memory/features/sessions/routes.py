@@ -69,7 +69,7 @@ async def list_sessions(
     user_id: UserQuery = None,
     identities: Annotated[bool, Query(description="Whether the answer also says whose each session is.")] = False,
 ) -> Response:
-    """Lists the ids of the sessions; `total` counts all that match."""
+    """Lists the ids of sessions. `total` is the number of all matching sessions."""
     service = services[SessionService]
     answer = await service.list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset)
     if identities:
@@ -93,7 +93,7 @@ async def append_messages(
     wait: MessageWaitQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Appends messages to a session, which is made when it does not exist. A message whose id is there already is skipped."""
+    """Appends messages to a session, and creates a missing session. Messages with known ids are skipped."""
     answer, messages = await services[SessionService].append_messages(scope, session_id, body, if_match=version_of(if_match))
     if wait is not None:
         reached: MessageStage = "stored"
@@ -121,7 +121,7 @@ async def update_data(
     if_match: IfMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Sets keys of a session's `data`; a key with null is removed, the others stay."""
+    """Sets keys of a session's `data`. Null removes a key; other keys stay."""
     answer = await services[SessionService].patch_data(
         scope,
         session_id,
@@ -152,7 +152,7 @@ async def get_working_memory(
     ] = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Reads a session. With a model or a window, its oldest messages are left out until the rest fits."""
+    """Returns a session. With a model or a window, leaves out the oldest messages that do not fit."""
     answer = await services[SessionService].get(
         scope,
         session_id,
@@ -184,7 +184,8 @@ async def put_working_memory(
     if_none_match: IfNoneMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Stores a session, in place of what was there. `user_id` and `namespace` of the query count when the body has none."""
+    """Stores a session and replaces the stored one. `user_id` and `namespace` of the query apply if the body has
+    none."""
     shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
     answer = await services[SessionService].put(
         scope,
@@ -218,7 +219,7 @@ async def delete_working_memory(
     memories: Annotated[bool, Query(description="Also delete the long-term memories that came from the session.")] = False,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes a session; deleting one that does not exist is no error. Long-term memories made of it stay unless asked for."""
+    """Deletes a session; a missing session is no error. Its long-term memories stay, unless you ask to delete them."""
     if not memories:
         return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
     erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)

@@ -158,7 +158,7 @@ class SessionScripts:
         return bool(reply)
 
     async def settle_session(self, k: SessionKeys, user_waiting: str | None, batch: str | None) -> bool:
-        """Delete the record of pending work if there is none, after ending a batch (its cursor); True if none."""
+        """End a batch (its cursor). Then delete the record of pending work if no work is left; return True if so."""
         reply = await self._settle(
             k, set_aside=k.set_aside, user_waiting=user_waiting or k.meta, **outbox_keys(self._keys, DueKind.EXTRACTION), batch=batch
         )

@@ -467,7 +467,7 @@ def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return memories with those procedural again that the session holds as such."""
+    """Return the memories. A memory that the session stores as procedural is procedural again."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

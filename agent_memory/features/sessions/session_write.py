@@ -43,7 +43,7 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """A PUT or an append. Fields that are None are removed by a PUT and kept by an append.
+    """A PUT or an append. For a field that is None, a PUT removes the stored value, and an append keeps it.
 
     `waiting` has positions of memories to promote. `fed_back`: messages repeat what a memory prompt showed.
     """

@@ -46,7 +46,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A whole memory. `aliases` are ids with the digest of what was given under each."""
+    """A whole memory. `aliases` maps ids to the digest of the content stored under each."""
 
     state: State
     now: Version | None

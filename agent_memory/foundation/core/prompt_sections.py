@@ -1,7 +1,7 @@
 """The interface between a section of the memory prompt and `recall`.
 
-A section is opened for a request, queues its reads on the prompt's pipeline, loads its content from the replies, is
-fitted into its share of the tokens, and is rendered.
+For each request, a section opens, queues its reads on the prompt's pipeline, and loads its content from the replies.
+Then `recall` fits it into its share of the tokens and renders it.
 """
 
 from __future__ import annotations

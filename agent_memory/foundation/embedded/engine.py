@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result for one candidate; `problem` is None if it works."""
+    """The result for one candidate. If it works, `problem` is None."""
 
     name: str
     engine: Engine | None

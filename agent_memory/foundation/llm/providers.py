@@ -14,7 +14,7 @@ from agent_memory.foundation.llm.wrappers.redacting import RedactingChat, Redact
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. `chat` is None without a model server; `description` is one line without secrets."""
+    """The models of a process. Without a model server, `chat` is None. `description` is one line without secrets."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None

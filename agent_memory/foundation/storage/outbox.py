@@ -123,7 +123,7 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Start work on marked members; give up those that began `max_attempts` times and never ended.
+        """Start work on marked members. Give up members that began `max_attempts` times and never ended.
 
         The leases are the tokens that end the claims. Extraction gets one more try, as in `claim_kind`.
         """

@@ -1,9 +1,9 @@
 """Summarize without a language model: the most informative statements, under their days and speakers.
 
-Weighted maximum coverage under a budget, greedy by gain per token (Lin and Bilmes, "A Class of Submodular Functions for
-Document Summarization", ACL 2011), then one pass that leaves each chosen statement out. A statement gains the weights
-of its uncovered words: rarer words count less, names and numbers more. A last line names frequent words that no chosen
-statement has.
+Weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of Submodular
+Functions for Document Summarization", ACL 2011. A second pass tries the summary without each chosen statement. A
+statement gains the weights of its uncovered words: rarer words count less, names and numbers more. A last line names
+frequent words that no chosen statement has.
 """
 
 from __future__ import annotations

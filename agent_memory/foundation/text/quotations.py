@@ -12,7 +12,7 @@ _QUOTATION = re.compile(
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Return the bounds of quotations with their marks; unclosed ones are none."""
+    """Return the bounds of quotations with their marks. Unclosed quotations are ignored."""
     return [m.span() for m in _QUOTATION.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""The searchable form of a memory: its own text, found also by what was said around it.
+"""The searchable form of a memory: its own text, and the messages around it.
 
 The weights are plateaus, not peaks, of the measurements in docs/recall.md.
 """

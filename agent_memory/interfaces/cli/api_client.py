@@ -29,7 +29,7 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Return the JSON of an answer. Leaves out parameters that are None. Raises NotFound, MemoryClientError."""
+        """Return the JSON of an answer. Sends no parameter that is None. Raises NotFound, MemoryClientError."""
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),

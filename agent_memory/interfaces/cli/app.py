@@ -90,7 +90,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command an option for each of these settings; it gets those that were given as its first argument, by variable."""
+    """Give a command an option for each of these settings. Its first argument gets the given options, by variable."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:

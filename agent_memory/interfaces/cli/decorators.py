@@ -23,7 +23,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return parameters of a command, by name and annotated type, which are None if they are not given."""
+    """Return a command's parameters by name and annotated type. Each is None if it is not given."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 

@@ -134,7 +134,7 @@ class Page:
         return fields
 
     def url(self, path: str = "", **query: Any) -> str:
-        """Return the address of a page. Queries that are None or empty are left out."""
+        """Return the address of a page. Leaves out parameters that are None or empty."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 

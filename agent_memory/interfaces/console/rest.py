@@ -41,7 +41,8 @@ class Rest:
     async def __call__(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> Any:
-        """Return an operation's JSON answer. `path` is not percent-encoded; queries that are None are left out. Raises RestError."""
+        """Return an operation's JSON answer. `path` is not percent-encoded. Leaves out parameters that are None. Raises
+        RestError."""
         self.calls += 1
         body = b"" if json is None else to_json(json)
         given = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}

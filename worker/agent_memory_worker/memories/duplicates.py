@@ -45,7 +45,8 @@ _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merge duplicates of changed memories, and of idle tenants those that a model judges; return how many went."""
+    """Merge duplicates of changed memories, and in idle tenants duplicates that a model finds. Return the number of
+    merged ones."""
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()

@@ -1,4 +1,4 @@
-"""What became of memories: versions, evidence, changes and undoing them."""
+"""Versions, evidence and changes of memories, and undoing changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the change
     responses=errors(404),
 )
 async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
-    """What a memory rests on, with the messages that still exist."""
+    """Returns the evidence of a memory, with the messages that still exist."""
     return ModelResponse(await services[HistoryService].read_evidence(scope, memory_id))
 
 
@@ -44,7 +44,7 @@ async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: Memory
     responses=errors(404),
 )
 async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
-    """All versions of a memory, the newest first, and the changes that it was part of."""
+    """Returns all versions of a memory, newest first, and the changes that include it."""
     return ModelResponse(await services[HistoryService].read_history(scope, memory_id))
 
 
@@ -61,7 +61,7 @@ async def list_changes(
     limit: Annotated[int, Query(ge=1, le=100, description="At most so many changes.")] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
-    """A page of recorded changes, the newest first."""
+    """Returns a page of recorded changes, newest first."""
     filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
     values = {name: str(value) for name, value in filters.items() if value is not None}
     return ModelResponse(await services[HistoryService].read_changes(scope, values, memory_id, offset, limit))
@@ -69,25 +69,25 @@ async def list_changes(
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
 async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
-    """One change, with what was before and after."""
+    """Returns a change, with the memories before and after it."""
     return ModelResponse(await services[HistoryService].read_change(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
 async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Brings back what was before a change; the answer is the change that this is, which can be undone in turn."""
+    """Undoes a change. The answer is a new change, which you can undo in turn."""
     return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/approve", operation_id="approve_change", response_model=Change, responses=errors(404, 409))
 async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Carries a proposal out."""
+    """Carries out a proposal."""
     return ModelResponse(await services[HistoryService].approve_proposal(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
 async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Ends a proposal; nothing of it happens."""
+    """Rejects a proposal; no memory changes."""
     return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
 
 

@@ -167,7 +167,8 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound; Conflict if it is none or a memory of it changed."""
+        """Carry out a proposal. Raises NotFound. Raises Conflict if the change is no proposal, or if one of its
+        memories changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")

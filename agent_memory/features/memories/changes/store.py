@@ -150,7 +150,7 @@ class ChangeStore:
         return name
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
-        """Reject a proposal. Raises Conflict if it is none."""
+        """Reject a proposal. Raises Conflict if the change is no proposal."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
         if (await steps.run_steps(self._scripts))[0] != "ok":

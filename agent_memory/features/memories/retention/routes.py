@@ -33,9 +33,9 @@ async def forget(
     limit: Annotated[int, Query(ge=0, le=1_000_000, description="How many may go in one call; more than 10,000 never do.")] = 1000,
     dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
 ) -> Response:
-    """Deletes memories that are too old, were not read for too long, or are beyond a budget; pinned ones never.
+    """Deletes memories that are too old, were not read for too long, or exceed a budget. Never deletes pinned memories.
 
-    All memories that match are looked at (`scanned`). At most `limit` are deleted, the oldest first; call again for the rest.
+    Compares all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
     """
     selection = Selection.of(namespace, user_id, session_id)
     return ModelResponse(await services[RetentionService].forget_by_request(scope, body, selection, limit=limit, dry_run=dry_run))

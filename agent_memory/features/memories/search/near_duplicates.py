@@ -1,7 +1,8 @@
-"""Find memories of an answer that repeat another one (pure): the same words but for case, accents, punctuation,
+"""Find memories of an answer that repeat another one (pure).
 
-articles and fillers, of the same person; for events and messages also of the same day. Similar is not enough:
-"I live in Berlin" and "I used to live in Berlin" are near by every measure.
+A repeat is of the same person and has the same words, except case, accents, punctuation, articles and fillers. Events
+and messages must also be of the same day. Similar is not enough: "I live in Berlin" and "I used to live in Berlin" are
+near by every measure.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def deciding_words(text: str) -> tuple[str, ...]:
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return the first and last deciding word, a cheap test for texts that differ; None if there are none."""
+    """Return the first and last deciding word, or None without such words. A cheap test for texts that differ."""
     folded = text.lower() if text.isascii() else fold(text)
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")

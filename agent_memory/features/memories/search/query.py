@@ -42,9 +42,10 @@ _AGE_DEPTH = 400
 
 @dataclass(slots=True)
 class QueryWords:
-    """The words of a query. `subject` excludes words of time; `muted` words find no candidates by themselves;
+    """The words of a query.
 
-    `phrase` is a clause of quoted phrases; `weights` are the terms' IDF, `mean_length` a memory's mean number of terms.
+    `subject` excludes words of time. `muted` words find no candidates by themselves. `phrase` is a clause of quoted
+    phrases. `weights` are the terms' IDF, and `mean_length` is a memory's mean number of terms.
     """
 
     terms: Sequence[str] = ()
@@ -216,7 +217,7 @@ class QueryBuilder:
         return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning, or why there is none."""
+        """Return the query's meaning, or None and the reason."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)

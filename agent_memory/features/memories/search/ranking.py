@@ -179,9 +179,9 @@ class Ranking:
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
-    """Rank candidates and move those that are not relevant enough below the threshold.
+    """Rank candidates, and move memories with too little relevance below the threshold.
 
-    Without pages, memories that share no word and are less similar than `min_similarity` go there, too.
+    Without pages, also move memories that share no word and are less similar than `min_similarity`.
     """
     ranking = _rank(query, candidates, min_similarity)
     least = least_relevance(query)

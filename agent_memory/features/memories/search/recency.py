@@ -133,7 +133,7 @@ def asks_for_recency(request: SearchRequest) -> bool:
 
 
 def weights_of(request: SearchRequest) -> RecencyWeights:
-    """Return the request's weights; those that only break ties if it asks for no recency."""
+    """Return the request's weights. If it uses no recency parameter, the weights only break ties."""
     if not asks_for_recency(request):
         return TIEBREAK
     changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}

@@ -1,7 +1,8 @@
 """Decide which statements a request to forget means (pure).
 
-A sentence *states* a subject ("I am allergic to peanuts", "my address", "everything about Anna") for certain if it has every content word
-of it in any form, negates it no more than the request does, and is about the same person. Otherwise the best match is only a guess.
+A subject is, for example, "I am allergic to peanuts", "my address" or "everything about Anna". A sentence *states* a
+subject for certain if it has every content word of the subject in any form. It must be about the same person, and must
+not negate more than the request does. Otherwise the best match is only a guess.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if both are about one person; for a subject that says "I", nobody else is named before the content."""
+    """True if both are about one person. For a subject with "I", no other person may be named before the content."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

@@ -180,7 +180,7 @@ class Planner:
             self.plan.sessions.append(change)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
-        """Return what goes of the memories that a session holds, and of those that wait."""
+        """Return the arguments that remove memories from a session, also memories that wait in it."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._read.subject, self._read.owner
 

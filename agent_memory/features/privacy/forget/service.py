@@ -313,7 +313,7 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Read all that holds something of what is meant: messages that its facts rest on, and facts that rest on its messages."""
+        """Read the messages behind the facts of the targets, and the facts made from the messages of the targets."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
@@ -354,7 +354,8 @@ class ForgetService:
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Take facts, of their versions those that state the subject, and messages that do."""
+    """Add to the targets the facts (with the versions that state the subject) and the messages that state the
+    subject."""
     subject, owner = targets.subject, targets.whose.user_id
     assert subject is not None
 

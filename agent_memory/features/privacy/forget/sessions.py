@@ -1,4 +1,4 @@
-"""Read a user's sessions and journals whole, so that nothing of what is forgotten stays."""
+"""Read a user's whole sessions and journals, so that no part of a forgotten statement stays."""
 
 from __future__ import annotations
 

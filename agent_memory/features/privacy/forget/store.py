@@ -189,7 +189,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete undo copies of a user; with a namespace, also those that cover all namespaces."""
+        """Delete undo copies of a user. With a namespace, also delete copies that cover all namespaces."""
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [

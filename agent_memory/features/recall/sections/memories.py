@@ -1,4 +1,5 @@
-"""The long-term memories that fit a prompt's query, and before them what its user said a moment ago in other sessions."""
+"""The memories section of a prompt: the user's latest messages of other sessions, and the memories that match the
+query."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ _FEW_MEMORIES = 100
 
 
 class MemoriesSection:
-    """Searches in long-term memory for a prompt."""
+    """Search long-term memory for a prompt."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class MemoriesSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """The search of a prompt, prepared for its round trip; None when it asks for none. Raises what the search raises."""
+        """Return the reads of a prompt's search; None if the prompt does not search. Raises like the search."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -79,22 +80,23 @@ class MemoriesSection:
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
         if text.strip() and not has_content(text) and not literal_words(text):
-            # Thanks, a sigh: whatever is nearest to it would be noise.
+            # For thanks or a sigh, even the nearest memory is noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
     def queue_memories(self, pipe: Pipe, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None) -> int:
-        """Puts the search, and the read of what the user said in other sessions, on a pipeline; returns how many replies they give."""
+        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
         count = 0 if recent is None else self._recent.queue_recent(pipe, recent, but=ask.session)
         return count + (0 if query.empty else self._search.queue_query(pipe, query))
 
     async def load_memories(
         self, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None, replies: Sequence[Any], session: SessionMessages | None
     ) -> MemoriesContent:
-        """The memories of these replies, best first, without those of the session's newest messages, which are shown in any case.
+        """Return the memories of these replies, best first, without the session's newest messages, which the prompt
+        shows anyway.
 
-        What was said elsewhere and is no memory yet comes first: the index cannot rank it.
+        Messages of other sessions that are not memories yet come before them, because the index cannot rank them.
         """
         elsewhere: list[ShownMemory] = []
         if recent is not None:
@@ -129,8 +131,10 @@ class MemoriesSection:
     async def _with_later_mentions(
         self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
     ) -> Sequence[ShownMemory]:
-        """The page with what was said later of the things that it names by name and number, which few pages do: for these it costs a round
-        trip of its own. Who asks for a time gets what is of that time."""
+        """Return the page with later statements about things that it names by name and number.
+
+        This takes another round trip, but few pages name such things. A query about a time keeps its page.
+        """
         things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
         if not things:
             return page
@@ -140,22 +144,23 @@ class MemoriesSection:
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Those of the first of the ranking that are passed over for the session's messages, which show them."""
+        """Return the best memories that are left out because the session's messages show them."""
         hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self._pages.read_ranked(scope, query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
-        """The search of a prompt: for the query, within the session's user and namespace unless the search names its own.
+        """Return the prompt's search for the query, within the session's user and namespace unless the search names its
+        own.
 
-        In the prompt of a session without a user stands nobody's memory: only what has no user, either.
+        For a session without a user, search only memories without a user.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
         if search_option is None or search_option is False:
             return None
         request = SearchRequest(timezone=body.timezone) if search_option is True else search_option
-        # What is in quarantine is shown to no model, whoever asks.
+        # Models never see quarantined memories, whoever asks.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
         if "limit" not in request.model_fields_set:
             update["limit"] = self._settings.prompt_memories
@@ -173,14 +178,16 @@ class MemoriesSection:
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Those of some facts that were made of messages on a page: a fact stands for its message, also where only the message, with the turns
-    around it, is near what is asked."""
+    """Return the facts that were made from messages on the page. A message may match although its fact does not."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Of the memories of a query that has nothing but names such as "C++", signs or single letters, those in which one of these stands."""
+    """Return the memories that contain a literal of the query, such as "C++", a sign or a single letter.
+
+    Return the page unchanged if the query also has other words.
+    """
     text = query.request.text or ""
     if has_content(text):
         return page
@@ -189,8 +196,12 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 
 
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
-    """The memories of a query of one word without what was said in a word or two, where that neither shares the word nor is at least so
-    near: between texts so short a likeness says little. All of them where the caller's own filter has left nothing else."""
+    """Return the page without short messages (one or two words) that neither share the query's only word nor are
+    similar enough.
+
+    Similarity means little between such short texts. The page stays unchanged for other queries, or if the caller's
+    filter leaves nothing else.
+    """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
     near = ranking.similarities.get
@@ -206,11 +217,12 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
-    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
-    only the turns around them, or are near enough, or happen or name a day in that time. All of them where that is none, or where the
-    query asks for nothing else.
+    """Return the memories that match the subject of a query that also names a time.
 
-    To a model that knows `english_only` all sentences of another language are near each other.
+    A memory matches if its own text shares a word, if it is similar enough, or if it happens in that time or names a
+    day in it. The page stays unchanged if no memory is about the subject, or if the query names only a time.
+
+    For an `english_only` model, similarity of texts in another language means nothing.
     """
     if ranking.similarities is None or not names_days(query):
         return page
@@ -227,15 +239,18 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories, of a page and further ones, that happen or name a day in the time that a query asks for, or were said then, if
-    the query asks for nothing but a time of a month at most; the page where there are none."""
+    """Return the memories, of a page and further ones, for a query that names only a time of a month at most.
+
+    A memory matches if it happens in that time, names a day in it, or was said in it. Return the page if no memory
+    matches, and for other queries.
+    """
     if not names_time_alone(query):
         return page
     return [memory for memory in (*page, *further) if _happens_in(query, memory) or _said_in(query, memory)] or page
 
 
 def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """Whether a memory was made, or said again, in the time that a query names."""
+    """True if a memory was created, or said again, in the time that the query names."""
     if query.span is None:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -243,34 +258,34 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """Whether a memory has a date of its own in the time that a query names, or names a day that may lie in it."""
+    """True if a memory has its own date in the time that the query names, or names a day that may be in it."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
     date = memory.event_date
-    # An event is stored with a time, or as a day.
+    # An event is stored as a time or as a day.
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
     said_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
-    # What is not certain filters nothing.
+    # An uncertain date keeps the memory.
     possible = (moments(each, zone) for mention in mentions(memory.text, said_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 
 
 def searches(body: MemoryPromptRequest) -> bool:
-    """Whether a prompt asks for long-term memories."""
+    """True if a prompt searches long-term memory."""
     return body.long_term_search is not None and body.long_term_search is not False
 
 
 def _names_user(condition: Condition) -> bool:
-    """Whether joined conditions say whose memories are meant."""
+    """True if a condition filters by user."""
     joined = [*(condition.and_ or ()), *(condition.or_ or ()), *((condition.not_,) if condition.not_ else ())]
     return condition.user_id is not None or any(map(_names_user, joined))
 
 
 @dataclass(slots=True)
 class MemoryReads:
-    """What the section reads for one prompt."""
+    """The reads of the memories section for one prompt."""
 
     section: MemoriesSection
     ask: PromptAsk
@@ -278,9 +293,8 @@ class MemoryReads:
     recent: RecentQuery | None
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Puts its reads on the prompt's pipeline; returns how many replies they give."""
+        """Queue the reads on the prompt's pipeline. Return the number of replies."""
         return self.section.queue_memories(pipe, self.ask, self.query, self.recent)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """The memories of these replies."""
         return await self.section.load_memories(self.ask, self.query, self.recent, replies, session)

@@ -46,7 +46,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key with its hash's fields or document, or the `problem` with it. `seconds_left` is None without an expiry."""
+    """A key with its hash's fields or document, or the `problem` with it. Without an expiry, `seconds_left` is None."""
 
     key: bytes
     name: str

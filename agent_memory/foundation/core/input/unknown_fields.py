@@ -1,6 +1,6 @@
-"""Ignore unknown fields of a request, but refuse those that nearly name a scope field.
+"""Ignore unknown fields of a request, but refuse fields whose name is nearly a scope field's.
 
-An ignored typo of `user_id` would open everybody's memories. Requests without unknown fields cost nothing here.
+An ignored typo of `user_id` would open all users' memories. Requests without unknown fields cost nothing here.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _behaviour(model: dict[str, Any]) -> str:
 
 
 def _forbidding(model: dict[str, Any]) -> None:
-    """Refuse unknown fields, except those that clients repeat."""
+    """Refuse unknown fields, except fields that clients repeat."""
     if _behaviour(model) != "ignore" or (fields := _fields_of(model)) is None:
         return
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "forbid"}

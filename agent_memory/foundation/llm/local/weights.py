@@ -19,7 +19,7 @@ from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A package with a model's files: their folder and the digests of those that determine its vectors."""
+    """A package with a model's files: their folder, and the digests of the files that determine its vectors."""
 
     distribution: str
     module: str

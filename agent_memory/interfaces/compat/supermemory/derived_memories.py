@@ -22,7 +22,7 @@ _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete a document's memories; keep those that rest on a message of `current`. Idempotent.
+    """Delete a document's memories, except memories made from a message in `current`. Idempotent.
 
     Same ids in other containers do not count. Memories also stated in another document become that one's.
     """

@@ -137,7 +137,7 @@ class BulkDelete(Body):
 
 
 class Search(Tagged):
-    """What to search for among memories, or among what was said word for word (`documents`), or both (`hybrid`)."""
+    """A search in memories, in documents word for word (`documents`), or in both (`hybrid`)."""
 
     q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10

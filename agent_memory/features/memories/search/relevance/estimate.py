@@ -1,7 +1,8 @@
-"""How probable it is that a memory is what a query asks for (pure).
+"""Estimate the probability that a query asks for a memory (pure).
 
-Two logistic regressions, which `scripts/fit_relevance.py` fits and docs/recall.md describes. The first one estimates whether anything is
-known of what is asked, the second one whether a memory with its score is meant, given that something is known.
+Two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md. The first estimates the
+probability that the store has any answer. The second estimates the probability that a memory is an answer, given that
+one exists.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from statistics import median
 from agent_memory.features.memories.search.list_scores import ALPHA
 
 MIN_RELEVANCE = 0.015
-"""What a prompt shows at least, where its request names nothing else; less of memories that hardly fill its places."""
+"""The least relevance in a prompt, unless the request sets one. It is lower in stores that hardly fill the prompt's
+places."""
 _LEAST_SCORE = 0.02
 # Below the one nothing of the query is known, above the other its memories count in full. The first is in proportion lower where there
 # are fewer than so many memories: among a few an answer stands out less, and there is less to show in vain.
@@ -27,15 +29,15 @@ _MANY = 400
 _LIST = 50
 
 Features = Mapping[str, float]
-"""The numbers that a regression weighs, by their names in `weights.json`."""
+"""The inputs of a regression, by their names in `weights.json`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is searched: the number of memories, and the share of the query's words, by what they tell, that no memory has.
+    """The searched memories: their number, and the share of the query's words (by weight) that no memory has.
 
-    Of a search that is `narrowed` by its caller's filter or asks for a time alone, whatever is left may be the answer. `match` is the
-    similarity of a question and its answer in the model's profile: the unit of all similarities.
+    With `narrowed` (the caller's filter, or a query for a time alone), any memory that is left may be the answer.
+    `match` is the similarity of a question and its answer in the model's profile: the unit of all similarities.
     """
 
     memories: int = 0
@@ -45,7 +47,7 @@ class Background:
 
 
 class RelevanceEstimate:
-    """The relevance (0 to 1) of each memory that two lists found."""
+    """The relevance (0 to 1) of each memory in two lists."""
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """`facts` are similarities of a list of its own. The score of what belongs to the time that is asked for gets a bonus."""
+        """Memories of the requested time get a bonus on their score. `facts` are similarities of a separate list."""
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
@@ -74,7 +76,7 @@ class RelevanceEstimate:
         return self.known_factor * probability(_weights()["memory"], self.memory_features(name)) if self.known_factor else 0.0
 
     def memory_features(self, name: str) -> Features:
-        """Return what tells how likely a memory is meant."""
+        """Return the inputs for the probability that a memory is an answer."""
         by_meaning, by_words = self._parts(name)
         score = ALPHA * by_meaning + (1 - ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
@@ -86,7 +88,7 @@ class RelevanceEstimate:
         return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
 
     def known_features(self) -> Features:
-        """Return what tells whether anything is known of what is asked."""
+        """Return the inputs for the probability that the store has any answer."""
         unit, known_words = self._background.match, 1 - self._background.unknown
         # Among few memories the nearest stands out by chance, and most words are unknown.
         log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
@@ -100,12 +102,12 @@ class RelevanceEstimate:
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
-        """A memory's places in both lists, each from 0 to 1."""
+        """Return a memory's positions in both lists, each from 0 to 1."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """How sure it is that anything is known of what is asked, as a factor of what memories count."""
+        """Return the factor of all relevances for the probability that the store has any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -113,18 +115,21 @@ class RelevanceEstimate:
 
 
 def probability(weights: Features, features: Features) -> float:
-    """Return what a logistic regression estimates; a feature without a weight counts nothing."""
+    """Return the estimate of a logistic regression. A feature without a weight counts as 0."""
     return 1 / (1 + math.exp(-weights["bias"] - sum(weights.get(name, 0.0) * value for name, value in features.items())))
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor of all relevances where something is known with this probability, among so many memories."""
+    """Return the factor of all relevances, from the probability of any answer and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return what a prompt shows at least: 0 where the memories fill half of its places, all of `MIN_RELEVANCE` where they fill them."""
+    """Return the least relevance in a prompt, from 0 to `MIN_RELEVANCE`.
+
+    It is 0 if the memories fill up to half of the prompt's places, and `MIN_RELEVANCE` if they fill all.
+    """
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
