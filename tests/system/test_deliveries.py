@@ -56,7 +56,7 @@ async def calm_state(make_rig: MakeRig, make_chat: MakeChat) -> tuple[Any, Any]:
         return await state(rig)
 
 
-async def test_every_task_three_times_at_once(make_rig: MakeRig, make_chat: MakeChat) -> None:
+async def test_task_delivered_three_times_at_once_has_one_effect(make_rig: MakeRig, make_chat: MakeChat) -> None:
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
@@ -69,8 +69,8 @@ async def test_every_task_three_times_at_once(make_rig: MakeRig, make_chat: Make
         assert await state(rig) == calm
 
 
-async def test_every_task_again_late_and_in_reversed_order(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Also those that another worker has done meanwhile: their claims are not theirs any more."""
+async def test_late_and_reversed_redelivery_has_no_further_effect(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    """Includes tasks that another worker has done meanwhile: their claims are stale."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
@@ -90,8 +90,8 @@ async def test_every_task_again_late_and_in_reversed_order(make_rig: MakeRig, ma
 
 
 @pytest.mark.parametrize("copies", [2, 3])
-async def test_the_work_itself_done_twice_without_any_claim(make_rig: MakeRig, make_chat: MakeChat, copies: int) -> None:
-    """Zombies that got past every lease: the fences in the scripts alone keep the effect single."""
+async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, make_chat: MakeChat, copies: int) -> None:
+    """Zombie workers ignore leases here; only the fencing in the scripts keeps the effect single."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)

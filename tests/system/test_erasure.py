@@ -1,4 +1,4 @@
-"""Deletion is final and of what there was: neither a repetition nor a worker back from the dead deletes what came later."""
+"""Test that deletion is final and limited: neither a retry nor a stalled worker deletes newer data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def there(rig: Rig) -> list[str]:
     return sorted(one.text for one in await rig.stored())
 
 
-async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig: MakeRig) -> None:
+async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None:
     """As after a lost answer: nothing is left over that would go on deleting when the caller was told that it is done."""
     async with make_rig() as rig:
         await fills(rig, "old")
@@ -51,7 +51,7 @@ async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig:
 
 
 @pytest.mark.parametrize("looks", [1, 2])
-async def test_a_worker_that_wakes_up_after_the_end_deletes_nothing_new(
+async def test_stalled_worker_deletes_nothing_written_after_the_erasure(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:
     """It has just seen sessions (first look) or memories (second) when it is stopped."""

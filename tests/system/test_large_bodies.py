@@ -36,7 +36,7 @@ def _large_bodies() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "POST", "/mcp", {"a": values}
 
 
-async def test_no_large_body_holds_the_event_loop(redis_url: str, tmp_path: Path) -> None:
+async def test_large_bodies_do_not_block_the_event_loop(redis_url: str, tmp_path: Path) -> None:
     accepted = 0
     async with watched_server(redis_url, tmp_path, WATCHED_WORKER="no") as (client, bound):
         watched = Watched(client, bound)

@@ -1,4 +1,4 @@
-"""F5: a reply is lost after Redis did what was asked. Whoever repeats the request finds the effect once, on every path that writes."""
+"""F5: Redis executes a command but its reply is lost. A repeated request has its effect once, on every write path."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WRITES: dict[str, tuple[list[tuple[str, str, dict[str, Any]]], tuple[str, str, d
 
 
 @pytest.mark.parametrize("name", WRITES)
-async def test_a_write_whose_reply_was_lost_is_refused_and_done_once_when_repeated(make_proxied: MakeProxied, name: str) -> None:
+async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: MakeProxied, name: str) -> None:
     async def story(rig: Rig, proxy: Proxy, *, lossy: bool) -> tuple[Any, Any, Any]:
         before, (method, path, body) = WRITES[name]
         async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
@@ -90,7 +90,7 @@ def _counters(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("lost_at", range(3))
-async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
+async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
     """The claim of the key, the write, the keeping of the answer: what has no id is made once, by the server's own."""
     message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
     requests: list[tuple[str, dict[str, Any]]] = [
@@ -133,7 +133,7 @@ BACKGROUND = [
 
 
 @pytest.mark.parametrize("name", BACKGROUND)
-async def test_every_script_may_lose_its_replies(make_proxied: MakeProxied, make_chat: MakeChat, name: str) -> None:
+async def test_every_script_tolerates_lost_replies(make_proxied: MakeProxied, make_chat: MakeChat, name: str) -> None:
     """A whole life of a session (written, promoted, extracted, summarized, indexed, deleted), once calm and once with lost replies."""
 
     def runs_it(chunk: bytes) -> bool:

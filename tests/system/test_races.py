@@ -17,7 +17,7 @@ from tests.system.faults.pictures import finished
 pytestmark = pytest.mark.slow
 
 
-async def test_edits_of_different_fields_at_once_are_all_kept(rig: Rig) -> None:
+async def test_concurrent_edits_of_different_fields_are_all_applied(rig: Rig) -> None:
     for round_ in range(10):
         name = f"m{round_}"
         await rig.rt[MemoryService].store(SCOPE, [record("Ana sails", name)])
@@ -27,7 +27,7 @@ async def test_edits_of_different_fields_at_once_are_all_kept(rig: Rig) -> None:
         assert (stored.text, stored.topics, stored.entities, stored.user_id) == (f"Ana rows {round_}", ["boats"], ["Ana"], "ana")
 
 
-async def test_an_edit_never_brings_back_what_is_deleted_at_the_same_moment(rig: Rig) -> None:
+async def test_concurrent_edit_never_restores_a_deleted_memory(rig: Rig) -> None:
     async def edit(name: str, number: int) -> None:
         try:
             await rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(text=f"edit {number}"))
@@ -45,7 +45,7 @@ async def test_an_edit_never_brings_back_what_is_deleted_at_the_same_moment(rig:
     assert not [key for key in await rig.raw_keys() if key.startswith(("m:", "v:"))]
 
 
-async def test_of_replacements_with_the_same_version_exactly_one_is_taken(rig: Rig) -> None:
+async def test_exactly_one_concurrent_put_with_the_same_version_succeeds(rig: Rig) -> None:
     await rig.append("s", "first")
     taken: list[int] = []
 
@@ -62,7 +62,7 @@ async def test_of_replacements_with_the_same_version_exactly_one_is_taken(rig: R
     assert await rig.contents("s") == [f"writer {taken[0]}"]
 
 
-async def test_data_patched_by_many_at_once_loses_no_key(rig: Rig) -> None:
+async def test_concurrent_data_patches_keep_every_key(rig: Rig) -> None:
     await rig.append("s", "first")
     await gathered(rig.rt[SessionService].patch_data(SCOPE, "s", {f"k{number}": number}) for number in range(30))
     assert (await rig.rt[SessionService].get(SCOPE, "s")).session.data == {f"k{number}": number for number in range(30)}

@@ -85,7 +85,7 @@ async def prepared(rig: Rig, http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("state", _STATES)
-async def test_writes_are_refused_with_a_reason_and_reads_go_on(
+async def test_writes_get_503_with_reason_while_reads_work(
     make_proxied: MakeProxied, own_redis: str, operator: aioredis.Redis, state: str
 ) -> None:
     spoil, heal = _STATES[state]
@@ -113,7 +113,7 @@ async def test_writes_are_refused_with_a_reason_and_reads_go_on(
         ]
 
 
-async def test_a_full_redis_keeps_all_that_background_work_would_change(
+async def test_background_work_changes_nothing_while_redis_is_full(
     make_proxied: MakeProxied, make_chat: MakeChat, own_redis: str, operator: aioredis.Redis
 ) -> None:
     """Every script is refused before it begins, whichever of its writes comes first. What only frees memory is still allowed."""
@@ -170,7 +170,7 @@ async def test_a_replica_refuses_writes_and_serves_reads(make_proxied: MakeProxi
     ],
     ids=lambda said: said[1:].split()[0].decode(),
 )
-async def test_every_not_now_of_redis_is_a_503(make_proxied: MakeProxied, said: bytes) -> None:
+async def test_every_temporary_redis_error_gives_503(make_proxied: MakeProxied, said: bytes) -> None:
     """What is hard to bring about is said by the proxy in Redis' place."""
     async with (
         make_proxied() as (rig, proxy),
@@ -185,7 +185,7 @@ async def test_every_not_now_of_redis_is_a_503(make_proxied: MakeProxied, said: 
         await served(http, [*_WRITES, *_READS])
 
 
-async def test_the_process_gets_ready_again_by_itself_when_redis_comes_back(make_proxied: MakeProxied) -> None:
+async def test_process_becomes_ready_again_when_redis_returns(make_proxied: MakeProxied) -> None:
     async with (
         make_proxied() as (rig, proxy),
         serving(create_app(rig.settings, rig.rt)) as base_url,

@@ -166,7 +166,7 @@ def _with_body(client: httpx.AsyncClient, method: str, url: str, query: dict[str
     return client.build_request(method, url, params=query, content=str(value), headers={"content-type": media_type})
 
 
-async def test_no_text_in_a_request_holds_the_event_loop(watched: Fields) -> None:
+async def test_request_texts_do_not_block_the_event_loop(watched: Fields) -> None:
     fields = 0
     for what, text, request in _tries(watched.client):
         fields += 1
@@ -180,7 +180,7 @@ def _call(client: httpx.AsyncClient, method: str, name: str, value: Any) -> http
     return client.build_request("POST", "/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
 
 
-async def test_no_text_in_a_tool_call_holds_the_event_loop(watched: Fields) -> None:
+async def test_tool_call_texts_do_not_block_the_event_loop(watched: Fields) -> None:
     listed = await watched.send("the list of tools", _call(watched.client, "tools/list", "", None))
     tools = listed.json()["result"]["tools"]
     assert len(tools) > 15
@@ -215,7 +215,7 @@ def _routes(app: Any) -> set[tuple[str, str]]:
     return {(method, route.path) for route in routes for method in route.methods or () if method not in ("GET", "HEAD")}
 
 
-async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Fields) -> None:
+async def test_compatible_api_texts_do_not_block_the_event_loop(watched: Fields) -> None:
     routes = sorted(_routes(_app()) - _routes(create_app(load_settings(), Recorded().runtime)))
     assert len(routes) > 20
     kinds = list(PARTS)
@@ -228,7 +228,7 @@ async def test_no_text_in_a_compatible_request_holds_the_event_loop(watched: Fie
     assert not watched.found, "\n".join(watched.found)
 
 
-async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watched: Fields) -> None:
+async def test_forget_requests_in_messages_do_not_block_the_event_loop(watched: Fields) -> None:
     for kind in PARTS:
         content = f"Please forget that {hostile_text(kind, 4_000)[:3_900]}"
         body = {"user_id": "victim", "messages": [{"role": "user", "content": content}]}
@@ -238,14 +238,14 @@ async def test_no_request_to_forget_in_a_conversation_holds_the_event_loop(watch
 
 
 @pytest.mark.parametrize("tokens", [2_000, 64_000])
-async def test_a_prompt_of_fifty_long_memories_holds_the_event_loop_for_none_of_them(watched: Fields, tokens: int) -> None:
+async def test_prompt_with_fifty_long_memories_does_not_block_the_event_loop(watched: Fields, tokens: int) -> None:
     body = {"query": "I like gin, yesterday", "user_id": "victim", "long_term_search": {"limit": 100}, "max_tokens": tokens}
     answer = await watched.send(f"a prompt of {tokens} tokens", watched.client.build_request("POST", "/v1/memory/prompt", json=body))
     assert answer.status_code == 200
     assert not watched.found, "\n".join(watched.found)
 
 
-async def test_no_text_holds_the_event_loop_beside_the_local_model(redis_url: str, tmp_path: Path) -> None:
+async def test_texts_do_not_block_the_event_loop_with_the_local_model(redis_url: str, tmp_path: Path) -> None:
     async with watched_server(redis_url, tmp_path) as (client, bound):
         watched = Fields(client, bound)
         await watched.rest("the start")
@@ -260,7 +260,7 @@ async def test_no_text_holds_the_event_loop_beside_the_local_model(redis_url: st
         assert not watched.found, "\n".join(watched.found)
 
 
-async def test_every_task_has_run_and_none_holds_the_event_loop(watched: Fields) -> None:
+async def test_every_task_runs_without_blocking_the_event_loop(watched: Fields) -> None:
     item = {"path": ["notes"], "key": "k", "value": {"text": hostile_text("different words", _OFTEN)}}
     for method, url, body in (
         ("PUT", "/v1/items?user_id=victim", item),

@@ -34,7 +34,7 @@ def compose() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 
 
-def test_every_copied_path_exists_and_is_in_the_build_context() -> None:
+def test_copied_paths_exist_and_are_in_the_build_context() -> None:
     context = (ROOT / ".dockerignore").read_text().split()
     assert "*" in context, "what is not named stays outside"
     copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and "--from" not in rest]
@@ -44,7 +44,7 @@ def test_every_copied_path_exists_and_is_in_the_build_context() -> None:
         assert f"!{path}" in context, f"{path} is not in the build context"
 
 
-def test_the_image_runs_a_command_of_ours_as_nobody() -> None:
+def test_image_runs_a_known_command_as_unprivileged_user() -> None:
     last: dict[str, str] = dict(instructions())
     assert words(last["ENTRYPOINT"]) == ["agent-memory"]
     assert words(last["CMD"])[0] in COMMANDS
@@ -57,7 +57,7 @@ def test_the_image_runs_a_command_of_ours_as_nobody() -> None:
     assert all(stage.startswith("python:3.12-slim") for stage in stages)
 
 
-def test_the_environment_of_the_image_is_known_to_the_settings() -> None:
+def test_image_environment_variables_exist_in_settings() -> None:
     given = " ".join(rest for name, rest in instructions() if name == "ENV")
     ours = {name: value for name, value in re.findall(r"(\w+)=(\S+)", given) if name in variables()}
     assert {"HOST", "PORT", "LOG_FORMAT"} <= set(ours)
@@ -65,7 +65,7 @@ def test_the_environment_of_the_image_is_known_to_the_settings() -> None:
     assert settings.server.host == "0.0.0.0"
 
 
-def test_the_locks_are_complete_and_name_no_place() -> None:
+def test_locks_are_complete_and_contain_no_urls() -> None:
     names: dict[str, set[str]] = {}
     for lock in ("locks/server.lock", "locks/dev.lock", "locks/image.lock"):
         text = (ROOT / lock).read_text()
@@ -81,7 +81,7 @@ def test_the_locks_are_complete_and_name_no_place() -> None:
     assert not {"torch", "sentence-transformers", "agent-memory-api-client"} & dev
 
 
-def test_pins_agree() -> None:
+def test_locks_pin_the_same_versions() -> None:
     def pins(lock: str) -> set[str]:
         return set(re.findall(r"^[a-z0-9-]+==\S+", (ROOT / lock).read_text(), re.MULTILINE))
 
@@ -142,7 +142,7 @@ def test_compose_passes_settings_of_dotenv_but_none_that_unpublishes_a_port(comp
             assert service["environment"][f"{prefix}HOST"] == "0.0.0.0"
 
 
-def test_no_file_names_a_machine() -> None:
+def test_build_files_contain_no_local_paths() -> None:
     files = [
         "Makefile",
         "Dockerfile",

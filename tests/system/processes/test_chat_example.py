@@ -1,4 +1,4 @@
-"""examples/chat.py as somebody tries it in the first minute: without a model, with one that is away, with one that answers oddly."""
+"""Run examples/chat.py without a model, with an unavailable model, and with one that answers oddly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def odd_model() -> AsyncGenerator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
-async def test_what_was_just_said_is_shown(served: str, tmp_path: Path, user: str) -> None:
+async def test_chat_shows_facts_of_the_current_conversation(served: str, tmp_path: Path, user: str) -> None:
     code, output = await chat(served, tmp_path, ["I have a dog called Rex.", "What is the name of my dog?"], user=user)
     assert code == 0
     first, second = output.split("> ")[1:3]
@@ -60,14 +60,14 @@ async def test_what_was_just_said_is_shown(served: str, tmp_path: Path, user: st
     assert second == "From this conversation:\n- I have a dog called Rex.\n"
 
 
-async def test_what_was_said_before_is_shown_as_that(served: str, tmp_path: Path, user: str) -> None:
+async def test_chat_shows_facts_of_earlier_conversations(served: str, tmp_path: Path, user: str) -> None:
     await chat(served, tmp_path, ["I have a dog called Rex."], user=user)
     _, output = await chat(served, tmp_path, ["What is the name of my dog?"], user=user)
     assert output.split("> ")[1] == "From earlier conversations:\n- I have a dog called Rex.\n"
 
 
 @pytest.mark.parametrize("away", ["http://127.0.0.1:1/v1", "http://127.0.0.1:99999/v1", "no-address"])
-async def test_a_model_that_is_away_is_a_sentence_and_the_chat_goes_on(away: str, served: str, tmp_path: Path, user: str) -> None:
+async def test_chat_continues_with_a_message_if_the_model_is_unavailable(away: str, served: str, tmp_path: Path, user: str) -> None:
     code, output = await chat(served, tmp_path, ["I have a dog called Rex.", "And his name?"], user=user, OPENAI_BASE_URL=away)
     assert "Traceback" not in output
     if code:
@@ -78,13 +78,13 @@ async def test_a_model_that_is_away_is_a_sentence_and_the_chat_goes_on(away: str
         assert "From this conversation:\n- I have a dog called Rex.\n" in output
 
 
-async def test_an_empty_answer_is_none(served: str, odd_model: str, tmp_path: Path, user: str) -> None:
+async def test_chat_reports_an_empty_model_answer(served: str, odd_model: str, tmp_path: Path, user: str) -> None:
     code, output = await chat(served, tmp_path, ["Hello, I am Ada."], user=user, OPENAI_BASE_URL=odd_model)
     assert (code, "Traceback" in output) == (0, False), output
     assert "The model answered nothing." in output
 
 
-async def test_a_memory_server_that_is_away_is_a_line(tmp_path: Path, user: str) -> None:
+async def test_chat_reports_an_unavailable_memory_server_in_one_line(tmp_path: Path, user: str) -> None:
     code, output = await chat("http://127.0.0.1:1", tmp_path, ["x"], user=user)
     assert code == 1
     assert "Traceback" not in output

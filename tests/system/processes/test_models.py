@@ -84,7 +84,7 @@ async def test_summaries_and_facts_come_from_the_model(memory: MemoryAPIClient, 
     assert {body["model"] for body in model_server.bodies("embeddings")} == {"my-embeddings"}
 
 
-async def test_without_its_model_every_request_answers_and_the_work_is_done_later(memory: MemoryAPIClient, model_server: Lookalike) -> None:
+async def test_requests_succeed_during_model_outage_and_work_is_done_later(memory: MemoryAPIClient, model_server: Lookalike) -> None:
     await talk(memory, "ben", range(5))
     await settled(memory)
     model_server.stop()
@@ -119,9 +119,7 @@ async def test_without_its_model_every_request_answers_and_the_work_is_done_late
     assert near.memories[0].id == "ben-fact"
 
 
-async def test_a_program_recalls_in_a_second_run_what_the_first_was_told(
-    memory: MemoryAPIClient, modelled: str, model_server: Lookalike
-) -> None:
+async def test_second_run_of_a_program_recalls_facts_of_the_first(memory: MemoryAPIClient, modelled: str, model_server: Lookalike) -> None:
     async def run(session_id: str, message: str) -> str:
         environment = {"MEMORY_URL": modelled, "OPENAI_BASE_URL": model_server.url, "OPENAI_API_KEY": "sk-any", "CHAT_MODEL": MODEL}
         process = await asyncio.create_subprocess_exec(

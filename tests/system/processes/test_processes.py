@@ -29,7 +29,7 @@ async def kept(memory: MemoryAPIClient, user: str) -> set[str]:
     return {record.extracted_from[0] async for record in records if record.extracted_from}
 
 
-async def test_workers_come_and_go(tmp_path: Path) -> None:
+async def test_work_continues_while_workers_start_and_stop(tmp_path: Path) -> None:
     async with running(tmp_path, "redis", "--data-dir", "data") as redis:
         url = await redis.said(r"REDIS_URL=(\S+)")
         async with (

@@ -39,7 +39,7 @@ async def plain_redis(tmp_path: Path) -> AsyncGenerator[str, None]:
 
 
 @pytest.mark.parametrize("command", ["serve", "api", "worker"])
-async def test_a_redis_without_the_query_engine(command: str, plain_redis: str, tmp_path: Path) -> None:
+async def test_redis_without_query_engine_is_refused_in_one_line(command: str, plain_redis: str, tmp_path: Path) -> None:
     options = [] if command == "worker" else ["--port", "0"]
     result = agent_memory(command, *options, cwd=tmp_path, REDIS_URL=plain_redis)
 

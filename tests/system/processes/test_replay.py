@@ -47,7 +47,9 @@ def share(figures: list[dict[str, Any]]) -> float:
     [(OURS, ("--context-window", "1000"))] + [(REAL, ("--conversations", "1"))] * REAL.exists(),
     ids=["ours"] + ["real"] * REAL.exists(),
 )
-async def test_conversations_are_kept_summarized_and_found(served: str, tmp_path: Path, file: Path, options: tuple[str, ...]) -> None:
+async def test_replayed_conversations_are_stored_summarized_and_found(
+    served: str, tmp_path: Path, file: Path, options: tuple[str, ...]
+) -> None:
     run = ("--run", file.stem, *options)
     code, output, figures = await replay(served, file, tmp_path / "first.json", *run)
 
@@ -68,7 +70,7 @@ async def test_conversations_are_kept_summarized_and_found(served: str, tmp_path
     assert again[0]["memories"] == report["memories"]
 
 
-async def test_a_session_for_each_date(served: str, tmp_path: Path) -> None:
+async def test_replay_creates_one_session_per_date(served: str, tmp_path: Path) -> None:
     code, output, figures = await replay(served, OURS, tmp_path / "out.json", "--run", "dated", "--session-per-date", "--limit", "40")
 
     assert code == 0, output
@@ -76,7 +78,7 @@ async def test_a_session_for_each_date(served: str, tmp_path: Path) -> None:
     assert (report["sessions"], report["turns"], report["left_in_session"], report["summarized"]) == (2, 40, 40, 0)
 
 
-async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+async def test_replay_without_a_server_fails_without_traceback(tmp_path: Path) -> None:
     code, output, _ = await replay("http://127.0.0.1:9", OURS, tmp_path / "out.json", "--wait", "1")
     assert code == 1
     assert "Traceback" not in output

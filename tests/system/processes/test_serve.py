@@ -23,7 +23,7 @@ def client(base_url: str) -> MemoryAPIClient:
     return MemoryAPIClient(MemoryClientConfig(base_url=base_url, max_retries=0, timeout=60))
 
 
-async def test_start_use_stop_and_start_again(tmp_path: Path) -> None:
+async def test_serve_keeps_data_over_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as first:
         base_url = await first.base_url()
         async with httpx.AsyncClient(base_url=base_url) as http:
@@ -50,7 +50,7 @@ async def test_start_use_stop_and_start_again(tmp_path: Path) -> None:
         assert await second.stop(signal.SIGINT) == 0, second.output
 
 
-async def test_the_curl_line_that_it_prints_works(served_process: Running) -> None:
+async def test_printed_curl_command_works(served_process: Running) -> None:
     line = await served_process.said(r"Try: +(curl .*)")
     done = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
     output, _ = await done.communicate()
@@ -61,7 +61,7 @@ async def test_the_curl_line_that_it_prints_works(served_process: Running) -> No
     assert served_process.output.count("curl ") == 1
 
 
-async def test_start_says_how_to_stop_and_what_leaves_the_machine(served_process: Running) -> None:
+async def test_startup_output_explains_stopping_and_data_privacy(served_process: Running) -> None:
     assert "nothing leaves this machine" in await served_process.said(r"(Stop: .*)")
     assert "AUTH_MODE=token" in await served_process.said(r"(AUTH_MODE=disabled: .*)")
 
@@ -117,7 +117,7 @@ async def killed_while_writing(server: Running, journal: Journal) -> None:
         await asyncio.gather(*writers)
 
 
-async def test_killed_with_everything_that_belongs_to_it(tmp_path: Path) -> None:
+async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Path) -> None:
     journals = [Journal(ENOUGH), Journal(ENOUGH)]
     for journal in journals:
         async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server:
@@ -130,7 +130,7 @@ async def test_killed_with_everything_that_belongs_to_it(tmp_path: Path) -> None
         assert set().union(*(ids for journal in journals for ids in journal.messages.values())) <= promoted
 
 
-async def test_stopped_while_it_is_used_it_loses_nothing(tmp_path: Path) -> None:
+async def test_acknowledged_writes_survive_a_stop_under_load(tmp_path: Path) -> None:
     journal = Journal(ENOUGH // 4)
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(2)]
