@@ -1,4 +1,4 @@
-"""`agent-memory-eval prompts`: scenarios run against a server of its own, and what fails is said with its prompt."""
+"""Test `agent-memory-eval prompts`: it runs scenarios on its own server and prints failures with their prompts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_failed_checks_are_printed_with_their_prompts(tmp_path: Path) -> None:
     assert result.stdout.endswith("extractor none: 1 of 2 checks hold in 1 scenarios\n")
 
 
-def test_figures_as_json_with_a_perfect_extractor(tmp_path: Path) -> None:
+def test_perfect_extractor_passes_all_checks_in_json_output(tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS.replace(", {contains: quinces}", ', {contains: "User likes plums."}'))
     result = agent_memory_eval("prompts", "fruit.yaml", "--extractor", "perfect", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -42,7 +42,7 @@ def test_figures_as_json_with_a_perfect_extractor(tmp_path: Path) -> None:
     ("arguments", "part"),
     [(["none.yaml"], "cannot be read"), (["fruit.yaml", "--scenario", "vegetables"], "there is no scenario 'vegetables'")],
 )
-def test_what_prevents_a_run_is_one_line(arguments: list[str], part: str, tmp_path: Path) -> None:
+def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], part: str, tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS)
     result = agent_memory_eval("prompts", *arguments, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (1, "")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 FILE = str(Path(__file__).parents[1] / "data" / "tiny_questions.json")
 
 
-def test_a_run_measures_a_set_beside_baselines_and_keeps_its_floors(tmp_path: Path) -> None:
+def test_recall_run_reports_baselines_and_passes_its_floors(tmp_path: Path) -> None:
     (tmp_path / "floors.toml").write_text('[tiny]\n"R@10" = 80\nMRR = 50\nevidence = 80\n[another]\nMRR = 100\n')
     result = agent_memory_eval(
         *("recall", FILE, "--floors", "floors.toml", "--via", "sessions", "--crowd", "200", "--json", "out.json"),
@@ -34,7 +34,7 @@ def test_a_run_measures_a_set_beside_baselines_and_keeps_its_floors(tmp_path: Pa
     assert {path.name for path in tmp_path.iterdir()} == {"floors.toml", "out.json"}
 
 
-def test_a_figure_below_its_floor_fails_the_run_and_is_named(tmp_path: Path) -> None:
+def test_figure_below_its_floor_fails_the_run_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "floors.toml").write_text("[tiny]\ngain = 100\n")
     result = agent_memory_eval("recall", FILE, "--floors", "floors.toml", "--questions", "3", "--prompts", "0", cwd=tmp_path)
     assert result.returncode == 1, result.stderr
@@ -65,6 +65,6 @@ def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], parts: 
         assert part in last
 
 
-def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
+def test_server_start_failure_is_reported(tmp_path: Path) -> None:
     result = agent_memory_eval("recall", FILE, cwd=tmp_path, LOCAL_MODEL=str(tmp_path / "nowhere"))
     refused(result, "the server for the evaluation ended", "config.json")

@@ -53,18 +53,18 @@ async def test_exact_strings_are_found(known: Known, conversation: str, text: st
 
 
 @pytest.mark.parametrize("text", NOTHING)
-async def test_queries_that_ask_for_nothing_find_nothing_by_words(known: Known, text: str) -> None:
+async def test_contentless_queries_match_nothing_by_keyword(known: Known, text: str) -> None:
     assert await search(known, "keiko-sam", text, search_mode="keyword") == []
 
 
 @pytest.mark.parametrize("mode", [{"search_mode": "hybrid"}, {}], ids=["hybrid", "default"])
 @pytest.mark.parametrize("text", NOTHING)
-async def test_queries_that_ask_for_nothing_find_the_nearest_by_meaning(known: Known, text: str, mode: dict[str, Any]) -> None:
+async def test_contentless_queries_return_nearest_hits_by_meaning(known: Known, text: str, mode: dict[str, Any]) -> None:
     assert len(await search(known, "keiko-sam", text, limit=3, **mode)) == 3
 
 
 @pytest.mark.parametrize("text", ["OPS-9999", "nobody@nowhere.example", "猫", "zzyzx"])
-async def test_words_that_nobody_said_are_not_found_by_words(known: Known, text: str) -> None:
+async def test_unknown_words_are_not_found_by_keyword(known: Known, text: str) -> None:
     found = await search(known, "keiko-sam", text, search_mode="keyword")
     assert not any(folded(text) in folded(memory["text"]) for memory in found)
     if text in ("猫", "zzyzx"):

@@ -46,17 +46,17 @@ async def results(redis_url: str) -> Results:
 
 
 @pytest.mark.parametrize(("name", "extractor"), RUNS)
-def test_prompts_hold_what_they_must(results: Results, name: str, extractor: Extractor) -> None:
+def test_prompts_pass_all_scenario_checks(results: Results, name: str, extractor: Extractor) -> None:
     result = results[name, extractor]
     failures = [f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.answer_text}" for failure in result.failures]
     assert not failures, "\n".join(failures)
 
 
-def test_scenarios_have_names_of_their_own() -> None:
+def test_scenario_names_are_unique() -> None:
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
 
 
-def test_the_files_cover_every_point_in_several_languages() -> None:
+def test_scenarios_cover_every_point_in_several_languages() -> None:
     groups = [group.checks for scenario in SCENARIOS for day in scenario.days for group in (*day.calls, *day.questions)]
     checks = [check for group in groups for check in group]
     assert len(checks) >= 500

@@ -16,12 +16,12 @@ FLOORS = {"R@10": 0.94, "R@50": 0.99, "MRR": 0.73, "evidence": 0.95}
 
 
 @pytest.mark.parametrize("via", ["memories", "sessions"])
-async def test_evidence_is_found_and_shown(known: Known, via: Via) -> None:
+async def test_recall_figures_stay_above_their_floors(known: Known, via: Via) -> None:
     found = {name: figure.mean for name, figure in report_of(known.rows[via])[EVERY].items()}
     assert {name: found[name] for name, floor in FLOORS.items() if found[name] < floor} == {}, f"below the floors: {found}"
 
 
-async def test_nothing_of_another_user_comes_back(known: Known) -> None:
+async def test_recall_never_returns_other_users_data(known: Known) -> None:
     for rows in known.rows.values():
         for row in rows:
             assert not [turn for turn in row.ranked if turn.startswith("?")], row.question.text

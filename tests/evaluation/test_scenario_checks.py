@@ -104,7 +104,7 @@ _CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "answer", "holds"), _CASES, ids=[f"{kind}-{value}-{holds}" for kind, value, _, holds in _CASES])
-def test_a_check_holds_when_it_should(kind: Any, value: Any, answer: dict[str, Any], holds: bool) -> None:
+def test_check_passes_or_fails_as_expected(kind: Any, value: Any, answer: dict[str, Any], holds: bool) -> None:
     again = '{"receipt": 2}' if answer is _NOTHING else '{"receipt": 1}'
     evidence = Evidence(
         read_prompt(answer, "Which fruit?"), tokens=12, answer='{"receipt": 1}', elsewhere="They sold quinces.", again=again
@@ -113,7 +113,7 @@ def test_a_check_holds_when_it_should(kind: Any, value: Any, answer: dict[str, A
     assert (why is None) is holds, why
 
 
-def test_every_check_holds_once_and_fails_once() -> None:
+def test_cases_cover_pass_and_failure_of_every_check() -> None:
     assert {kind for kind, _, _, holds in _CASES if holds} == {kind for kind, _, _, holds in _CASES if not holds} == KINDS
 
 
@@ -133,7 +133,7 @@ _DAY = {"at": "2025-03-03T09:00:00Z", "say": ["I like plums."]}
         ([{"name": "x", "days": [_DAY]}, {"name": "x", "days": [_DAY]}], "two scenarios are named 'x'"),
     ],
 )
-def test_a_file_that_is_none_is_refused_in_one_line(text: Any, problem: str, tmp_path: Path) -> None:
+def test_invalid_scenario_file_is_refused_with_one_line(text: Any, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "scenarios.yaml"
     path.write_text(text if isinstance(text, str) else yaml.safe_dump(text), encoding="utf-8")
     with pytest.raises(StartupError) as refused:
@@ -142,7 +142,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(text: Any, problem: str, tmp
     assert "\n" not in refused.value.message
 
 
-def test_the_files_of_a_folder_are_one_list_in_which_no_name_comes_twice(tmp_path: Path) -> None:
+def test_folder_of_scenarios_is_one_list_with_unique_names(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="holds no YAML files"):
         load_scenarios(tmp_path)
     for file, name in (("b.yaml", "second"), ("a.yaml", "first")):
@@ -153,7 +153,7 @@ def test_the_files_of_a_folder_are_one_list_in_which_no_name_comes_twice(tmp_pat
         load_scenarios(tmp_path)
 
 
-def test_a_list_of_texts_is_so_many_checks_and_messages_follow_by_the_minute(tmp_path: Path) -> None:
+def test_list_of_texts_is_one_check_each_and_messages_are_minutes_apart(tmp_path: Path) -> None:
     path = tmp_path / "scenarios.yaml"
     question = {"ask": "Which fruit?", "session": "same", "checks": [{"contains": ["a", "b"], "before": ["a", "b"]}]}
     scenarios = [{"name": "x", "days": [_DAY | {"say": ["One.", {"assistant": "Two."}]}], "questions": [question]}]
@@ -173,7 +173,7 @@ def test_a_list_of_texts_is_so_many_checks_and_messages_follow_by_the_minute(tmp
     assert scenario.checks("perfect") == [], "without facts there is nothing to extract"
 
 
-def test_that_a_memory_was_read_meanwhile_makes_no_other_answer() -> None:
+def test_stable_check_ignores_access_counts() -> None:
     answers = [f'{{"long_term_memories": [{{"text": "x", "access_count": {count}, "last_accessed": "{count}"}}]}}' for count in (0, 1)]
     evidence = Evidence(read_prompt({"messages": []}, "Which fruit?"), answer=answers[0], again=answers[1])
     assert failure(Check("stable", True, frozenset(EXTRACTORS), "1"), evidence) is None

@@ -41,7 +41,7 @@ def _extracted(model: ScenarioModel, *said: tuple[str, str]) -> list[dict[str, A
     return json.loads(model.answer(_prompt(extract_messages(messages))))["memories"]
 
 
-def test_a_perfect_model_answers_with_the_facts_and_cites_their_messages(tmp_path: Path) -> None:
+def test_perfect_model_returns_facts_and_cites_messages(tmp_path: Path) -> None:
     model = ScenarioModel(_scenarios(tmp_path), "perfect")
     facts = _extracted(model, ("user", "Hello."), ("user", "I live in Oslo."), ("user", "I moved to Bergen."))
     assert [(fact["text"], fact["slot"], fact["messages"]) for fact in facts] == [
@@ -51,7 +51,7 @@ def test_a_perfect_model_answers_with_the_facts_and_cites_their_messages(tmp_pat
     assert facts[1]["event_date"] == "2025-03-01"
 
 
-def test_a_sloppy_model_adds_what_nobody_said(tmp_path: Path) -> None:
+def test_sloppy_model_adds_invented_facts(tmp_path: Path) -> None:
     model = ScenarioModel(_scenarios(tmp_path), "sloppy")
     facts = _extracted(model, ("user", "I live in Oslo."), ("assistant", "Oslo has a fine opera."), ("user", "I moved to Bergen."))
     texts = [fact["text"] for fact in facts]
@@ -69,20 +69,20 @@ def test_facts_are_compared_by_slot_and_value(habits: Habits, actions: list[str]
     assert [decision["of"] for decision in decisions] == [[1] if action != "ADD" else [] for action in actions]
 
 
-def test_a_summary_keeps_what_was_said(tmp_path: Path) -> None:
+def test_summary_contains_previous_summary_and_messages(tmp_path: Path) -> None:
     model = ScenarioModel(_scenarios(tmp_path), "perfect")
     leaving = [PromptMessage(1, "user", "I bake cakes.", datetime(2025, 3, 3, tzinfo=UTC))]
     answer = json.loads(model.answer(_prompt(summarize_messages("They spoke of apples.", leaving, max_words=50))))
     assert answer["summary"] == "They spoke of apples.\nuser said: I bake cakes."
 
 
-def test_one_message_with_different_facts_is_refused(tmp_path: Path) -> None:
+def test_same_message_with_different_facts_is_refused(tmp_path: Path) -> None:
     scenarios = _scenarios(tmp_path, _SAID, [{"user": "i live in oslo.", "facts": []}])
     with pytest.raises(StartupError, match="with different facts"):
         ScenarioModel(scenarios, "perfect")
 
 
-def test_it_answers_over_http(tmp_path: Path) -> None:
+def test_scripted_model_answers_over_http(tmp_path: Path) -> None:
     with model_server(_scenarios(tmp_path), "perfect") as url, httpx.Client(trust_env=False) as client:
         prompt = _prompt(extract_messages([PromptMessage(1, "user", "I live in Oslo.", datetime(2025, 3, 3, tzinfo=UTC))]))
         body = {"model": "scripted", "messages": [{"role": "user", "content": prompt}]}

@@ -52,7 +52,7 @@ async def _run(redis_url: str, **model: Any) -> tuple[list[ScenarioResult], list
     return results, facts
 
 
-async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
+async def test_weak_model_makes_no_prompt_worse(redis_url: str, model: str) -> None:
     alone, _ = await _run(redis_url, MODEL_PROVIDER="local")
     openai = {"OPENAI_BASE_URL": model, "OPENAI_API_KEY": "none", "GENERATION_MODEL": "smollm2", "MODEL_TIMEOUT_SECONDS": 500}
     helped, facts = await _run(redis_url, MODEL_PROVIDER="openai", **openai)

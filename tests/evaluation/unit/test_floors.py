@@ -17,7 +17,7 @@ REPORT = {
 }
 
 
-def test_a_full_run_keeps_a_floor_by_its_mean_and_a_sample_by_its_interval() -> None:
+def test_full_run_is_judged_by_mean_and_sample_by_interval() -> None:
     floors = {"R@10": 80, "MRR": 55, "nothing shown": 60, "precision": 99}
     assert [str(result) for result in judge(REPORT, floors, sampled=False)] == [
         "holds R@10: 80.0 % (at least 80 %)",
@@ -28,7 +28,7 @@ def test_a_full_run_keeps_a_floor_by_its_mean_and_a_sample_by_its_interval() -> 
     assert not judge(REPORT, {"R@10": 90.1}, sampled=True)[0].holds
 
 
-def test_our_own_floors_can_be_read() -> None:
+def test_default_floors_can_be_loaded() -> None:
     assert all("R@10" in figures for figures in load_floors(None).values())
 
 

@@ -34,7 +34,7 @@ def test_prompts_with_and_without_evidence() -> None:
     assert prompt_scores(["x"], "") == {"lines": 1, "nothing shown": 0.0}
 
 
-def test_an_interval_holds_the_mean_and_shrinks_with_more_questions() -> None:
+def test_interval_contains_the_mean_and_shrinks_with_more_questions() -> None:
     few, many = estimate([0.0, 1.0] * 10), estimate([0.0, 1.0] * 1000)
     assert (few.mean, few.n, many.n) == (0.5, 20, 2000)
     assert few.low < many.low < 0.5 < many.high < few.high
@@ -51,7 +51,7 @@ def row(category: str, evidence: str, ranked: str, baselines: tuple[str, str, st
     return found
 
 
-def test_a_report_has_categories_and_the_gain_over_the_best_baseline_of_the_set() -> None:
+def test_report_has_categories_and_gain_over_the_best_baseline() -> None:
     rows = [row("fact/one", "a", "a", ("a", "", "")), row("fact/two", "ab", "a", ("", "ab", "b")), row("none", "", "")]
     rows[2].prompt = prompt_scores([], "")
     report = report_of(rows)
@@ -63,7 +63,7 @@ def test_a_report_has_categories_and_the_gain_over_the_best_baseline_of_the_set(
     assert report[NONE]["nothing shown"].mean == 1.0
 
 
-def test_a_sample_is_the_same_in_each_run_and_bounds_prompts_apart() -> None:
+def test_sample_is_deterministic_and_limits_prompts_separately() -> None:
     turn = Turn("t", "1", "user", "said", datetime(2025, 1, 1, tzinfo=UTC))
     questions = tuple(Question(f"q{number}", "?", "c", frozenset("t" if number % 2 else "")) for number in range(100))
     known = QuestionSet("set", (Conversation("c", (turn,), questions),))
@@ -88,11 +88,11 @@ def test_bm25_prefers_rare_terms_and_short_documents() -> None:
     assert terms("我的护照 V2") == ["我", "的", "护", "照", "我的", "的护", "护照", "v2"]
 
 
-def test_rank_fusion_prefers_what_both_lists_have() -> None:
+def test_rank_fusion_prefers_items_in_both_lists() -> None:
     assert fuse([1, 2, 3], [4, 2])[0] == 2
 
 
-def test_a_crowd_has_its_size_in_turns_of_all_sets_and_may_move_recall_by_a_point() -> None:
+def test_crowd_has_requested_size_and_may_change_recall_by_one_point() -> None:
     turns = tuple(Turn(f"t{number}", "1", "user", f"text {number}", datetime(2025, 1, 1, tzinfo=UTC)) for number in range(9))
     crowd = crowd_of([QuestionSet(name, (Conversation("c", turns, ()),)) for name in ("one", "two")], 450)
     assert [len(one.turns) for one in crowd] == [200, 200, 50]

@@ -117,7 +117,7 @@ def test_longmemeval_leaves_out_questions_whose_turns_are_not_labeled() -> None:
     assert [len(one.questions) for one in conversations([sample, longmemeval()])] == [0, 1]
 
 
-def test_a_text_longer_than_a_memory_is_cut() -> None:
+def test_text_over_the_memory_limit_is_truncated() -> None:
     sample = longmemeval()
     sample["haystack_sessions"][0][0]["content"] = "ü" * 70_000
     assert len(conversations([sample])[0].turns[0].text.encode()) == 64 * 1024
@@ -127,7 +127,7 @@ def test_a_text_longer_than_a_memory_is_cut() -> None:
     "content",
     ["", "{", "[]", "{}", "[1]", '[{"conversation": 1}]', '[{"haystack_sessions": []}]', '{"name": "x", "conversations": []}'],
 )
-def test_other_files_are_refused_in_one_line(content: str, tmp_path: Path) -> None:
+def test_unknown_file_format_is_refused_with_one_line(content: str, tmp_path: Path) -> None:
     (tmp_path / "file.json").write_text(content)
     with pytest.raises(StartupError, match=r"file\.json") as caught:
         load(tmp_path / "file.json")
@@ -139,7 +139,7 @@ def test_evidence_that_names_no_turn_is_refused() -> None:
         parse(common(evidence=["t1", "t2"]), "file")
 
 
-def test_a_folder_is_all_its_files_and_one_without_any_is_refused(tmp_path: Path) -> None:
+def test_folder_loads_all_its_files_and_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="no JSON file"):
         load_all([tmp_path])
     with pytest.raises(StartupError, match="cannot be read"):
@@ -149,7 +149,7 @@ def test_a_folder_is_all_its_files_and_one_without_any_is_refused(tmp_path: Path
     assert [one.name for one in load_all([tmp_path])] == ["a", "b"]
 
 
-def test_our_own_conversations_keep_all_their_evidence() -> None:
+def test_own_conversations_load_with_all_evidence() -> None:
     found = load(DATA / "recall_conversations.json").conversations
     raw = json.loads((DATA / "recall_conversations.json").read_text(encoding="utf-8"))
     assert all(len({turn.id for turn in conversation.turns}) == len(conversation.turns) for conversation in found)
