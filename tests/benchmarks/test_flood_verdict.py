@@ -32,7 +32,7 @@ _FINE: dict[str, Any] = {
         (("flood", "search", "answers"), {200: 20, 429: 179, 500: 1}),
     ],
 )
-def test_each_criterion_of_a_flood_fails_by_itself(where: tuple[str, ...], value: object) -> None:
+def test_each_flood_criterion_fails_independently(where: tuple[str, ...], value: object) -> None:
     assert all(verdict.holds for verdict in verdicts(_FINE))
     broken = deepcopy(_FINE)
     part = broken
@@ -42,7 +42,7 @@ def test_each_criterion_of_a_flood_fails_by_itself(where: tuple[str, ...], value
     assert [verdict.holds for verdict in verdicts(broken)].count(False) == 1
 
 
-def test_a_flood_that_nothing_refuses_is_none() -> None:
+def test_flood_without_refusals_fails_one_criterion() -> None:
     let_in = deepcopy(_FINE)
     for kind in let_in["flood"].values():
         kind["answers"] = {200: sum(kind["answers"].values())}

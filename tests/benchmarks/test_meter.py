@@ -10,13 +10,13 @@ import pytest
 from benchmarks.measurement import meter
 
 
-def test_cpu_is_that_of_the_process_own_clock() -> None:
+def test_cpu_time_matches_the_process_clock() -> None:
     before = time.process_time()
     counted = meter.cpu_seconds(os.getpid())
     assert before <= counted <= time.process_time()
 
 
-def test_cpu_is_read_from_proc_where_there_is_no_such_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_time_falls_back_to_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: int) -> float:
         raise OSError
 

@@ -40,7 +40,7 @@ _FULL: dict[str, Any] = _FINE | {"append": _KIND | {"answers": {200: 1000, 503: 
         (("all processes alive",), False),
     ],
 )
-def test_each_criterion_of_a_steady_load_fails_by_itself(where: tuple[str, ...], value: object) -> None:
+def test_each_steady_load_criterion_fails_independently(where: tuple[str, ...], value: object) -> None:
     assert all(verdict.holds for verdict in of_sustained(_FINE))
     assert [verdict.holds for verdict in of_sustained(_with(_FINE, where, value))].count(False) == 1
 
@@ -56,7 +56,7 @@ def test_each_criterion_of_a_steady_load_fails_by_itself(where: tuple[str, ...],
         (("lost",), 2),
     ],
 )
-def test_each_criterion_of_overload_fails_by_itself(where: tuple[str, ...], value: object) -> None:
+def test_each_overload_criterion_fails_independently(where: tuple[str, ...], value: object) -> None:
     assert all(verdict.holds for verdict in of_overload(_FULL))
     assert [verdict.holds for verdict in of_overload(_with(_FULL, where, value))].count(False) == 1
 
