@@ -8,7 +8,7 @@ from tests.docs.week import PAGE, acts, played
 from tests.support.stack import stack
 
 
-async def test_the_prompts_of_the_week_are_real(redis_url: str) -> None:
+async def test_week_chapter_shows_real_prompts(redis_url: str) -> None:
     settings = load_settings(
         KEY_PREFIX="week", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL=NAME, NEIGHBOURS_AFTER_SECONDS=0
     )
@@ -16,7 +16,7 @@ async def test_the_prompts_of_the_week_are_real(redis_url: str) -> None:
         assert await played(url) == PAGE.read_text("utf-8"), "python -m tests.docs.week writes the chapter anew"
 
 
-def test_the_week_has_every_day_and_asks_on_each() -> None:
+def test_week_chapter_has_a_question_on_every_day() -> None:
     week = acts(PAGE.read_text("utf-8").splitlines())
     asked = {act.session for act in week if act.kind == "Asked"}
     assert asked == {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
