@@ -24,7 +24,7 @@ async def test_a_session_begins_with_its_first_message(memory: MemoryAPIClient) 
     assert session.context is None, "a short session needs no summary"
 
 
-async def test_the_prompt_is_what_a_chat_model_takes(memory: MemoryAPIClient) -> None:
+async def test_prompt_has_the_format_of_chat_models(memory: MemoryAPIClient) -> None:
     await memory.append_messages("kitchen", [{"role": "user", "content": "My oven only reaches 200 degrees."}], user_id="ada")
 
     prompt = await memory.memory_prompt("Which bread can I bake?", session_id="kitchen", user_id="ada")
@@ -35,7 +35,7 @@ async def test_the_prompt_is_what_a_chat_model_takes(memory: MemoryAPIClient) ->
     ]
 
 
-async def test_an_append_that_is_sent_again_changes_nothing(memory: MemoryAPIClient) -> None:
+async def test_repeated_append_changes_nothing(memory: MemoryAPIClient) -> None:
     turn = {"id": "turn-1", "role": "user", "content": "The starter is five days old.", "created_at": "2026-03-01T09:00:00Z"}
 
     first = await memory.append_messages("kitchen", [turn], user_id="ada")

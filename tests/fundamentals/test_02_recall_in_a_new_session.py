@@ -6,7 +6,7 @@ from agent_memory_client import MemoryAPIClient
 from tests.support.waiting import settled
 
 
-async def test_what_was_told_yesterday_is_recalled_today(memory: MemoryAPIClient) -> None:
+async def test_facts_of_an_earlier_session_are_recalled(memory: MemoryAPIClient) -> None:
     told = [
         {"id": "m1", "role": "user", "content": "Hi there!"},
         {"id": "m2", "role": "user", "content": "I am allergic to peanuts, so please never suggest peanut sauce."},
@@ -24,7 +24,7 @@ async def test_what_was_told_yesterday_is_recalled_today(memory: MemoryAPIClient
     assert recalled.text in prompt.to_openai()[0]["content"]
 
 
-async def test_greetings_are_not_worth_remembering(memory: MemoryAPIClient) -> None:
+async def test_greetings_are_not_remembered(memory: MemoryAPIClient) -> None:
     said = ["Hello!", "Thanks, that is great!", "I work as a marine biologist.", "Bye!"]
     await memory.append_messages("chat", [{"role": "user", "content": text} for text in said], user_id="ben")
     await settled(memory)
@@ -34,7 +34,7 @@ async def test_greetings_are_not_worth_remembering(memory: MemoryAPIClient) -> N
     assert [record.text for record in kept.memories] == ["I work as a marine biologist."]
 
 
-async def test_a_prompt_does_not_repeat_what_its_session_shows(memory: MemoryAPIClient) -> None:
+async def test_prompt_does_not_repeat_facts_shown_by_its_session(memory: MemoryAPIClient) -> None:
     await memory.append_messages("chat", [{"role": "user", "content": "My cat is called Pixel."}], user_id="cleo")
     await settled(memory)
 
@@ -45,7 +45,7 @@ async def test_a_prompt_does_not_repeat_what_its_session_shows(memory: MemoryAPI
     assert [record.text for record in other.long_term_memories or []] == ["My cat is called Pixel."]
 
 
-async def test_deleting_a_session_keeps_what_was_learned_from_it(memory: MemoryAPIClient) -> None:
+async def test_deleting_a_session_keeps_its_extracted_memories(memory: MemoryAPIClient) -> None:
     await memory.append_messages("chat", [{"role": "user", "content": "I play the cello in an orchestra."}], user_id="dora")
     await settled(memory)
 

@@ -18,7 +18,7 @@ SESSION = WorkingMemory(
 )
 
 
-async def test_its_parts_stand_in_a_fixed_order(memory: MemoryAPIClient) -> None:
+async def test_prompt_parts_have_a_fixed_order(memory: MemoryAPIClient) -> None:
     await memory.create_long_term_memory([ClientMemoryRecord(id="plan", text="Ada is on the annual plan", user_id="ada")])
     await memory.put_working_memory("support", SESSION)
     await settled(memory)
@@ -37,7 +37,7 @@ async def test_its_parts_stand_in_a_fixed_order(memory: MemoryAPIClient) -> None
     assert question == {"role": "user", "content": "Which plan am I on?"}
 
 
-async def test_any_model_name_is_understood(memory: MemoryAPIClient) -> None:
+async def test_prompt_accepts_any_model_name(memory: MemoryAPIClient) -> None:
     await memory.put_working_memory("support", SESSION)
 
     prompt = await memory.memory_prompt("And now?", session_id="support", user_id="ada", model_name="my-litellm-model")
@@ -45,7 +45,7 @@ async def test_any_model_name_is_understood(memory: MemoryAPIClient) -> None:
     assert len(prompt.messages) == 4
 
 
-async def test_a_small_window_leaves_out_the_oldest_messages(memory: MemoryAPIClient) -> None:
+async def test_small_window_omits_the_oldest_messages(memory: MemoryAPIClient) -> None:
     await memory.append_messages("long", [{"role": "user", "content": f"{'word ' * 20}{number}"} for number in range(20)])
 
     prompt = await memory.memory_prompt("And now?", session_id="long", context_window_max=200)
@@ -55,7 +55,7 @@ async def test_a_small_window_leaves_out_the_oldest_messages(memory: MemoryAPICl
     assert shown[-2].endswith("19")
 
 
-async def test_memories_alone_without_a_session(memory: MemoryAPIClient) -> None:
+async def test_prompt_without_a_session_contains_only_memories(memory: MemoryAPIClient) -> None:
     await memory.create_long_term_memory([ClientMemoryRecord(text="The office closes at six", user_id="ada")])
     await settled(memory)
 
@@ -64,14 +64,14 @@ async def test_memories_alone_without_a_session(memory: MemoryAPIClient) -> None
     assert [record.text for record in prompt.long_term_memories or []] == ["The office closes at six"]
 
 
-async def test_nothing_remembered_is_said_plainly(memory: MemoryAPIClient) -> None:
+async def test_prompt_states_that_no_memories_were_found(memory: MemoryAPIClient) -> None:
     prompt = await memory.memory_prompt("Who am I?", session_id="first", user_id="nobody", long_term_search=True)
 
     assert prompt.long_term_memories is None
     assert "No relevant long-term memories found." in prompt.to_openai()[0]["content"]
 
 
-async def test_neither_session_nor_search_is_refused(memory: MemoryAPIClient) -> None:
+async def test_prompt_without_session_and_search_is_refused(memory: MemoryAPIClient) -> None:
     with pytest.raises(MemoryServerError) as refused:
         await memory.memory_prompt("Who am I?")
     assert refused.value.status_code == 400

@@ -44,7 +44,7 @@ async def test_the_summary_grows_with_the_conversation(memory: MemoryAPIClient) 
     assert first.messages[0].id != second.messages[0].id
 
 
-async def test_nothing_is_lost_by_it(memory: MemoryAPIClient) -> None:
+async def test_summarizing_loses_no_message_memory(memory: MemoryAPIClient) -> None:
     await talk(memory, 0, 60)
 
     session = await memory.get_working_memory("diary", user_id="ada")
@@ -54,7 +54,7 @@ async def test_nothing_is_lost_by_it(memory: MemoryAPIClient) -> None:
     assert {message.id for message in session.messages} < remembered
 
 
-async def test_a_repeated_append_of_a_summarized_message_is_still_recognized(memory: MemoryAPIClient) -> None:
+async def test_repeated_append_of_a_summarized_message_is_ignored(memory: MemoryAPIClient) -> None:
     await talk(memory, 0, 60)
     assert "n0" not in [message.id for message in (await memory.get_working_memory("diary", user_id="ada")).messages]
 

@@ -15,7 +15,7 @@ async def tell(memory: MemoryAPIClient, user: str | None, text: str, namespace: 
     await memory.append_messages("chat", [{"role": "user", "content": text}], user_id=user, namespace=namespace)
 
 
-async def test_the_same_session_id_of_two_users_is_two_sessions(memory: MemoryAPIClient) -> None:
+async def test_same_session_id_of_two_users_gives_two_sessions(memory: MemoryAPIClient) -> None:
     await tell(memory, "ada", "Ada's secret is a blue door.")
     await tell(memory, "ben", "Ben's secret is a red door.")
 
@@ -38,7 +38,7 @@ async def test_one_users_memories_are_never_recalled_for_another(memory: MemoryA
         assert [record.text for record in prompt.long_term_memories or []] == [f"My secret door has the number {HOSTILE.index(user)}."]
 
 
-async def test_namespaces_keep_applications_apart(memory: MemoryAPIClient) -> None:
+async def test_namespaces_separate_applications(memory: MemoryAPIClient) -> None:
     base = memory.config.default_namespace
     for number, name in enumerate(HOSTILE):
         await tell(memory, "ada", f"The code is {number}.", namespace=f"{base}{name}")
