@@ -1,4 +1,4 @@
-"""What a tenant may use has bounds, and one tenant's are no other's (row S7): requests, memories, model tokens, sizes."""
+"""Limits of a tenant apply to that tenant only (row S7): requests, memories, model tokens, sizes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def _admitted(limit: RequestLimit, tenant: str, number: int) -> int:
     return sum(one is None for one in found)
 
 
-async def test_all_processes_together_let_in_as_many_as_the_bucket_holds(rig: Rig) -> None:
+async def test_request_limit_is_shared_by_all_processes(rig: Rig) -> None:
     """One request per hour flows in, so what is let in now is what the bucket held, however many processes share it."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": 60})
     limits = [RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), Clock()) for _ in range(3)]
@@ -68,7 +68,7 @@ async def test_all_processes_together_let_in_as_many_as_the_bucket_holds(rig: Ri
     assert await _admitted(limits[0], "calm", 10) == 10
 
 
-async def test_a_refusal_says_when_and_costs_redis_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refusal_names_retry_after_and_costs_no_redis_call(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     store = LimitStore(rig.rt.client, rig.keys)
     limit = RequestLimit(LimitSettings.model_validate({"requests_per_minute": 6, "requests_burst": 2}), store, clock)
@@ -89,7 +89,7 @@ async def test_a_refusal_says_when_and_costs_redis_nothing(rig: Rig, monkeypatch
     await limit.admit("busy")
 
 
-async def test_most_requests_are_counted_without_a_look_at_redis(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_limit_takes_permits_from_redis_in_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LimitStore(rig.rt.client, rig.keys)
     limit = RequestLimit(LimitSettings.model_validate({"requests_per_minute": 60_000, "requests_burst": 1000}), store, Clock())
     taken: list[int] = []
@@ -106,7 +106,7 @@ async def test_most_requests_are_counted_without_a_look_at_redis(rig: Rig, monke
     assert set(taken) == {100}
 
 
-async def test_over_http_a_flood_is_refused_and_the_neighbour_is_not(make_rig: MakeRig) -> None:
+async def test_http_flood_is_refused_without_affecting_another_tenant(make_rig: MakeRig) -> None:
     admin = "the-operator-of-this-server"
     own = {"busy": {"requests_per_minute": 1, "requests_burst": 5}}
     async with make_rig(AUTH_MODE="token", AUTH_ADMIN_TOKEN=admin, LIMIT_TENANTS=own) as rig, _client(rig) as http:
@@ -139,7 +139,7 @@ async def test_over_http_a_flood_is_refused_and_the_neighbour_is_not(make_rig: M
         assert refused.value.code == "too_many"
 
 
-async def test_who_keeps_as_much_as_it_may_writes_no_more_and_loses_nothing(make_rig: MakeRig) -> None:
+async def test_tenant_at_its_memory_limit_cannot_write_more_but_loses_nothing(make_rig: MakeRig) -> None:
     async with make_rig(LIMIT_MEMORIES=10) as rig, _client(rig) as http:
 
         async def create(*names: str) -> httpx.Response:
@@ -166,7 +166,7 @@ async def test_who_keeps_as_much_as_it_may_writes_no_more_and_loses_nothing(make
         await wait_until(has_room, "room for two memories")
 
 
-async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_spent_daily_tokens_defer_extraction_and_report_the_reason(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     own = {"busy": {"model_tokens_per_day": 3}}
     async with make_rig(chat, LIMIT_TENANTS=own, EXTRACTION_DEBOUNCE_SECONDS="0", INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY="false") as rig:
 
@@ -206,7 +206,7 @@ async def _all(rig: Rig, scope: Any) -> list[Any]:
     return [found async for page in rig.rt[MemoryScan].walk_memories(scope, Selection()) for found in page]
 
 
-def test_what_a_server_does_not_report_is_estimated() -> None:
+def test_unreported_token_usage_is_estimated() -> None:
     with metering() as used:
         note(70, chars=4000)
         note(None, chars=401)
@@ -220,7 +220,7 @@ def test_what_a_server_does_not_report_is_estimated() -> None:
 SMALL = {"MAX_MESSAGE_BYTES": 20, "MAX_SESSION_MESSAGES": 3, "MAX_MEMORY_BYTES": 20, "MAX_TAGS": 2, "MAX_JSON_DEPTH": 2}
 
 
-async def test_sizes_are_settings_and_refusals_name_the_field(make_rig: MakeRig) -> None:
+async def test_size_limits_are_configurable_and_refusals_name_the_field(make_rig: MakeRig) -> None:
     async with make_rig(**SMALL) as rig, _client(rig) as http:
         deep = {"a": {"b": {"c": 1}}}
         session, memories = "/v1/working-memory/s", "/v1/long-term-memory/"
@@ -258,7 +258,7 @@ async def test_sizes_are_settings_and_refusals_name_the_field(make_rig: MakeRig)
         assert (await http.post(f"{session}/messages", json={"messages": said("4")})).status_code == 413
 
 
-async def test_by_default_nothing_is_limited(rig: Rig) -> None:
+async def test_default_settings_limit_nothing(rig: Rig) -> None:
     assert not rig.settings.limits.limits_any("requests_per_minute")
     for number in range(3):
         await rig.rt[MemoryService].store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
