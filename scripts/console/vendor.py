@@ -22,18 +22,24 @@ TEMPLATES, STATIC, AXE = CONSOLE / "templates", CONSOLE / "static", ROOT / "test
 
 HTMX, INTER, LUCIDE, AXE_CORE = "htmx.org@4.0.1", "@fontsource-variable/inter@5.3.0", "lucide-static@1.62.0", "axe-core@4.14.1"
 ICONS = {
-    "arrow": "arrow-up-right",
+    "changes": "git-compare",
+    "check": "check",
     "close": "x",
     "copy": "copy",
+    "download": "download",
     "edit": "pencil",
     "forget": "trash-2",
     "home": "layout-dashboard",
+    "jobs": "list-checks",
+    "keys": "key-round",
     "lab": "flask-conical",
     "logout": "log-out",
     "memories": "layers",
     "pin": "pin",
     "person": "users",
+    "replay": "rotate-cw",
     "search": "search",
+    "server": "server",
     "session": "message-square",
     "undo": "undo-2",
 }
@@ -71,7 +77,7 @@ def main() -> None:
         STATIC / "htmx.js": (htmx, script),
         STATIC / "inter.woff2": (inter, inter.read("files/inter-latin-wght-normal.woff2")),
         STATIC / "LICENSES.txt": (None, licenses.encode()),
-        TEMPLATES / "icons.html": (lucide, icons.encode()),
+        TEMPLATES / "parts" / "icons.html": (lucide, icons.encode()),
         AXE: (axe, axe.read("axe.min.js")),
     }
     packages = {

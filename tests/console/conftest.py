@@ -17,7 +17,7 @@ from tests.support.api import serving
 from tests.support.stack import stack
 
 CHROMIUM = "/usr/bin/chromium"
-_ARGUMENTS = [
+ARGUMENTS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -42,7 +42,7 @@ expect.set_options(timeout=30_000)
 @pytest.fixture(scope="session")
 async def browser() -> AsyncGenerator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         await browser.close()
 
@@ -53,14 +53,20 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
     contexts: list[Any] = []
     problems: list[str] = []
 
-    async def make(url: str, **options: Any) -> Page:
+    async def make(url: str, *, expected: str | None = None, **options: Any) -> Page:
+        """`expected` is in the error that the browser's console shows in this test."""
         context = await browser.new_context(base_url=url, **options)
         context.set_default_timeout(30_000)
         contexts.append(context)
         page = await context.new_page()
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(message.text) if message.type == "error" and (expected is None or expected not in message.text) else None
+            ),
+        )
         return page
 
     yield make

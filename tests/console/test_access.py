@@ -108,10 +108,12 @@ async def test_limited_keys_see_nothing_of_others(
     own = {"users": "ada", "namespaces": "ada", "tenant": "cat"}.get(next(name for name in rights if name != "role"), "")
     others = [(user, text) for (_, user), text in SECRETS.items() if user != own]
     paths = ["", "/people", "/people?q=a", "/memories", "/memories?q=secret", "/prompt?q=secret"]
+    paths += ["/changes", "/changes?tab=all", "/jobs", "/jobs?tab=dead", "/keys", "/server", "/prompt?q=secret&compare=1"]
     for _, user in SECRETS:
         place = f"namespace=of-{user}"
         paths += [f"/people/{user}?{place}", f"/people/{user}", f"/memories?user={user}", f"/memories?q=secret&user={user}"]
         paths += [f"/sessions/s-{user}?user={user}&{place}", f"/prompt?q=secret&user={user}&{place}&session=s-{user}&blocks=1"]
+        paths += [f"/export/{user}?{place}", f"/export/{user}", f"/erase/{user}?{place}", f"/changes?tab=all&user={user}&{place}"]
         paths += [f"/forget?id=m-{user}&user={user}&{place}", f"/memories?kind=semantic&{place}"]
     if "agents" in rights:
         # Sessions that no agent has are for all agents, in REST, too.
@@ -137,7 +139,7 @@ async def test_forms_without_their_token_are_refused(new_page: Make, guarded_url
     other = await logged_in(new_page, guarded_url, token)
     foreign = await other.locator("input[name=csrf]").first.get_attribute("value")
     for csrf in ("", "0" * 64, foreign):
-        for action in ("forget", "pin", "edit-memory", "load-demo", "edit-block"):
+        for action in ("forget", "pin", "edit-memory", "load-demo", "edit-block", "erase", "create-key", "save-rules"):
             form: dict[str, str | float | bool] = {"id": "m-ada", "user": "ada", "text": "taken over", "csrf": str(csrf)}
             answer = await page.context.request.post(f"{guarded_url}/console/do/{action}", form=form)
             assert answer.status == 403, action
@@ -152,6 +154,7 @@ async def test_forms_without_their_token_are_refused(new_page: Make, guarded_url
 async def test_key_that_may_only_read_changes_nothing(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
     page = await logged_in(new_page, guarded_url, (await key(operator, role="read"))["token"])
     csrf = str(await page.locator("input[name=csrf]").first.get_attribute("value"))
-    for action in ("pin", "edit-memory", "forget", "load-demo"):
-        form: dict[str, str | float | bool] = {"id": "m-ada", "user": "ada", "text": "taken over", "csrf": csrf}
+    given = {"id": "m-ada", "user": "ada", "typed": "ada", "text": "taken over", "role": "read", "csrf": csrf}
+    for action in ("pin", "pin-chosen", "edit-memory", "forget", "load-demo", "erase", "create-key", "save-rules", "reject-quarantined"):
+        form: dict[str, str | float | bool] = {**given}
         assert (await page.context.request.post(f"{guarded_url}/console/do/{action}", form=form)).status == 403, action

@@ -97,6 +97,24 @@ async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) 
             said = [{"role": role, "content": text} for text in texts[:100] for role in ("user", "assistant")]
             answer = await client.post("/v1/working-memory/chat/messages", json={"user_id": name_of(texts[1]), "messages": said})
             assert answer.status_code == 200, answer.text
+            # Superseded facts, rules, procedures, events and keys are shown, too.
+            slots = [{"id": f"slot{n}", "text": texts[n], "user_id": name_of(texts[1]), "slot": "home_city"} for n in (10, 11)]
+            for slot in slots:
+                body = {"memories": [{**slot, "memory_type": "semantic", "event_date": "2026-01-02T00:00:00Z"}]}
+                answer = await client.post("/v1/long-term-memory/", json=body)
+                assert answer.status_code == 200, answer.text
+            rules = {
+                "instructions": texts[12],
+                "do_not_record": [tag_of(texts[13])],
+                "categories": [{"name": "x", "description": texts[14]}],
+            }
+            answer = await client.put("/v1/extraction-rules", json=rules)
+            assert answer.status_code == 200, answer.text
+            procedure = {"user_id": name_of(texts[1]), "when_to_use": texts[15], "steps": [texts[16]], "pitfalls": [texts[17]]}
+            answer = await client.post("/v1/procedures", json=procedure)
+            assert answer.status_code == 200, answer.text
+            answer = await client.post("/v1/auth/tokens", json={"description": texts[18], "users": [name_of(texts[1])]})
+            assert answer.status_code == 200, answer.text
             block = {"value": texts[5], "description": texts[6]}
             answer = await client.put("/v1/blocks/notes", params={"user_id": name_of(texts[1])}, json=block)
             assert answer.status_code == 200, answer.text
@@ -131,6 +149,11 @@ async def test_no_text_runs_and_every_text_is_shown(new_page: Callable[..., Any]
         await look(page, f"/console{path}", seen)
     for query in texts[:20]:
         await look(page, f"/console/prompt?q={quoted(query)}&user={quoted(name)}&session=chat&blocks=1&profile=1", seen)
+    for path in ("/changes", "/changes?tab=all", "/jobs", "/server", "/keys", f"/erase/{quoted(name)}"):
+        await look(page, f"/console{path}", seen)
+    await look(page, f"/console/prompt?q={quoted(texts[7])}&user={quoted(name)}&compare=1&b_limit=3&b_pinned=1", seen)
+    await look(page, f"/console/changes?tab=all&user={quoted(name)}&namespace={quoted(texts[8])}", seen)
+    await look(page, f"/console/server?namespace={quoted(texts[9])}&user={quoted(name)}", seen)
     back = quoted('javascript:window.hacked=1//"><script>')
     await look(page, f"/console/forget?id=h1&user={quoted(name)}&back={back}", seen)
     await look(page, f"/console/people?q={quoted(texts[0])}&done={quoted(texts[0])}&undo={quoted('undo-forget:' + texts[0])}", seen)
@@ -150,7 +173,7 @@ async def look(page: Page, address: str, seen: set[str]) -> None:
             scripts: document.scripts.length,
             strange: document.querySelectorAll("main :is(script, iframe, object, video, math, base, meta, link, style)").length,
             handlers: [...document.querySelectorAll("*")].flatMap(e => [...e.attributes])
-                .filter(a => /^on|^(data-)?hx-(?!boost|headers)/.test(a.name)).length,
+                .filter(a => /^on|^(data-)?hx-(?!boost|headers|indicator)/.test(a.name)).length,
             links: [...document.querySelectorAll("a, form")].filter(e => (e.getAttribute("href") ?? e.getAttribute("action")).trim()
                 .toLowerCase().startsWith("javascript")).length,
             texts: [...document.querySelectorAll(".memory .text > p:first-child")].map(e => e.textContent),

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from playwright.async_api import Page
 
+from tests.console.sample import USER, load_sample
 from tests.console.test_pages import DEMO, demo_page
 
 AXE = (Path(__file__).parent / "axe.min.js").read_text("utf-8")
@@ -28,6 +29,15 @@ PAGES = (
     f"/prompt?q=What+can+I+cook%3F&user={DEMO}&session={DEMO}&profile=1&blocks=1",
     f"/sessions/{DEMO}?user={DEMO}",
     f"/forget?id={DEMO}-fact-1&user={DEMO}",
+    f"/people/{USER}",
+    f"/prompt?q=What+can+I+cook%3F&user={USER}&compare=1&b_limit=2&b_profile=1&b_tokens=500",
+    f"/erase/{USER}",
+    "/changes",
+    "/changes?tab=all",
+    "/jobs",
+    "/jobs?tab=dead",
+    "/keys",
+    "/server",
     "/nowhere",
 )
 
@@ -38,6 +48,7 @@ async def test_pages_fit_and_can_be_read_by_all(
 ) -> None:
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": theme, "reduced_motion": "reduce"}
     page: Page = await demo_page(new_page, open_url, api, "/console", **options)
+    await load_sample(api)
     for path in PAGES:
         await page.goto(f"/console{path}")
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
@@ -73,6 +84,7 @@ def _note_size(sizes: list[float], event: dict[str, Any]) -> None:
 
 async def test_pages_weigh_little(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
     page = await demo_page(new_page, open_url, api, "/console")
+    await load_sample(api)
     for path in PAGES:
         fresh: Page = await new_page(open_url)
         network = await fresh.context.new_cdp_session(fresh)

@@ -127,10 +127,10 @@ async def test_prompt_is_the_one_that_programs_get(new_page: Make, open_url: str
     await page.get_by_label("Session").fill(DEMO)
     await page.get_by_label("Profile").check()
     await page.get_by_role("button", name="Build prompt").click()
-    await expect(page.locator(".prompt li")).not_to_have_count(0)
+    await expect(page.locator(".prompt > li")).not_to_have_count(0)
     body = {"query": "What can I cook for Lia?", "user_id": DEMO, "long_term_search": True, "profile": {}}
     answer = await api.post("/v1/memory/prompt", json={**body, "session": {"session_id": DEMO, "user_id": DEMO}})
-    shown = await page.locator(".prompt pre").all_text_contents()
+    shown = ["\n".join(await part.locator("pre").all_text_contents()) for part in await page.locator(".prompt > li").all()]
     assert shown == [message["content"]["text"] for message in answer.json()["messages"]]
     await expect(page.get_by_role("img", name="Tokens of each part")).to_be_visible()
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])

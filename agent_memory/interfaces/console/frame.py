@@ -46,12 +46,18 @@ def _day(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%-d %b %Y, %H:%M}"
+    """Return a moment as people read it; of a day alone, the day."""
+    moment = datetime.fromisoformat(text)
+    return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
+
+
+def _month(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%b %Y}"
 
 
 # REST leaves fields out that have no value: in a template they are false.
 _TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-_TEMPLATES.filters |= {"moment": _moment, "day": _day, "number": "{:,}".format}
+_TEMPLATES.filters |= {"moment": _moment, "day": _day, "month": _month, "number": "{:,}".format}
 
 
 class Fields(dict[str, str]):
@@ -112,6 +118,21 @@ class Page:
         await self.runtime[BrowserSessions].delete_session(self._cookie)
         self._cookie = self._new_cookie = token_urlsafe(32)
 
+    async def read_if_allowed(self, path: str, **query: Any) -> Any:
+        """Return an answer; None if the caller does not reach this part, or reaches several namespaces and must choose one."""
+        try:
+            return await self.rest("GET", path, **query)
+        except RestError as error:
+            if error.status not in (403, 404):
+                raise
+            return None
+
+    async def readiness(self) -> Any:
+        try:
+            return await self.rest("GET", "/v1/ready")
+        except RestError as error:
+            return {"ready": False, "checks": {}, "message": error.message}
+
     @property
     def csrf(self) -> str:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
@@ -155,6 +176,10 @@ class Page:
         return self.request.scope["path"].removeprefix(self._root)
 
     @property
+    def host(self) -> str:
+        return str(self.request.base_url).rstrip("/")
+
+    @property
     def _root(self) -> str:
         return self.request.scope.get("root_path", "").rstrip("/")
 
@@ -162,10 +187,11 @@ class Page:
         request = self.request
         content = _TEMPLATES.get_template(template).render(
             asset=self._asset,
+            can_administer=self.principal is not None and self.principal.role is Role.ADMIN,
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,
             here=self.here,
-            host=str(request.base_url).rstrip("/"),
+            host=self.host,
             is_open=not self.settings.auth.required,
             language=self.words["language"],
             path=self.path,
@@ -209,8 +235,8 @@ def page_endpoint(
                 return page.redirect(page.url("/login", next=page.here() if request.method == "GET" else None))
             return await handler(page)
         except RestError as error:
-            return page.render("error.html", error.status, message=error.message)
+            return page.render("parts/error.html", error.status, message=error.message)
         except AgentMemoryError as error:
-            return page.render("error.html", error.status, message=error.message)
+            return page.render("parts/error.html", error.status, message=error.message)
 
     return endpoint

@@ -9,7 +9,8 @@ from urllib.parse import quote, urlencode
 
 from pydantic_core import from_json, to_json
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.scope import Principal
@@ -36,28 +37,27 @@ class Rest:
         self._shared.pop(PRINCIPAL, None)
         if principal is not None:
             self._shared[PRINCIPAL] = principal
-        self.calls = 0
 
     async def __call__(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> Any:
         """Return an operation's JSON answer. `path` is not percent-encoded. Leaves out parameters that are None. Raises
         RestError."""
-        self.calls += 1
+        return (await self.answer(method, path, json, headers=headers, **query))[0]
+
+    async def answer(
+        self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
+    ) -> tuple[Any, dict[str, str]]:
+        """Return an operation's JSON answer and its headers. Raises RestError."""
+        content, given = await self.read(method, path, json, headers=headers, **query)
+        return from_json(content or b"null"), given
+
+    async def read(
+        self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return an operation's answer as it is, and its headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
-        given = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-        scope = {
-            **self._shared,
-            "type": "http",
-            "method": method,
-            "path": path,
-            "raw_path": quote(path).encode(),
-            "root_path": "",
-            "query_string": urlencode({name: value for name, value in query.items() if value is not None}).encode(),
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()],
-            "state": {},
-        }
-        status, parts, sent = 500, list[bytes](), False
+        status, parts, given, sent = 500, list[bytes](), dict[str, str](), False
 
         async def receive() -> Message:
             nonlocal sent
@@ -70,14 +70,51 @@ class Rest:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                given.update((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in message["headers"])
             else:
                 parts.append(message.get("body", b""))
 
-        await self._app(scope, receive, send)
-        answer = from_json(b"".join(parts) or b"null")
+        await self._app(self._scope(method, path, body, headers, query), receive, send)
+        content = b"".join(parts)
         if status >= 400:
-            raise RestError(status, _message_of(answer, status))
-        return answer
+            raise RestError(status, _message_of(from_json(content or b"null"), status))
+        return content, given
+
+    def forward(self, method: str, path: str, headers: Mapping[str, str], **query: str | float | None) -> Response:
+        """Return a response that is an operation's answer, sent while it is made, with more headers."""
+        return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers)
+
+    def _scope(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None, query: Mapping[str, str | float | None]
+    ) -> Scope:
+        given = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+        return {
+            **self._shared,
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": quote(path).encode(),
+            "root_path": "",
+            "query_string": urlencode({name: value for name, value in query.items() if value is not None}).encode(),
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()],
+            "state": {},
+        }
+
+
+class _Forwarded(Response):
+    def __init__(self, app: ASGIApp, call: Scope, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self._app = app
+        self._call = call
+        self._more = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_more(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                message = {**message, "headers": [*message["headers"], *self._more]}
+            await send(message)
+
+        await self._app(self._call, receive, send_more)
 
 
 def _message_of(answer: Any, status: int) -> str:

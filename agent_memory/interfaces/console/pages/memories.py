@@ -18,6 +18,7 @@ FILTERS = {
     "entity": "entities",
     "source": "source_class",
 }
+_DAYS = {"since": "gte", "before": "lt"}
 MODES = ("hybrid", "semantic", "keyword")
 KINDS = ("semantic", "episodic", "procedural", "message")
 _PAGE = 25
@@ -35,6 +36,11 @@ def search_of(page: Page) -> dict[str, Any]:
     query = page.query
     search: dict[str, Any] = {field: {"eq": query[name]} for name, field in FILTERS.items() if name in query}
     search |= {"limit": _PAGE, "offset": query.number("offset", 0)}
+    days = {operator: query[name] for name, operator in _DAYS.items() if name in query}
+    if days:
+        search["created_at"] = days
     if "q" in query:
+        if "newer" in query:
+            search["recency_boost"] = True
         search |= {"text": query["q"], "search_mode": query.get("mode", "hybrid"), "explain": True}
     return search

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from starlette.responses import Response
 
@@ -18,7 +17,7 @@ async def show_overview(page: Page) -> Response:
         rest("POST", "/v1/long-term-memory/search", {"limit": 5}),
         rest("GET", "/v1/working-memory/", limit=5, identities=True),
         _demo_exists(page),
-        _readiness(page),
+        page.readiness(),
     )
     work = readiness["checks"].get("work", {})
     return page.render(
@@ -39,10 +38,3 @@ async def _demo_exists(page: Page) -> bool:
     except RestError:
         return False
     return True
-
-
-async def _readiness(page: Page) -> Any:
-    try:
-        return await page.rest("GET", "/v1/ready")
-    except RestError as error:
-        return {"ready": False, "checks": {}, "message": error.message}

@@ -1,0 +1,108 @@
+"""What became of memories: changes as diffs, proposals and quarantine to review."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.frame import Page
+from agent_memory.interfaces.console.rest import RestError
+
+KINDS = ("update", "supersede", "merge", "forget", "undo")
+_PAGE = 20
+_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
+# Longer texts are shown whole: comparing them costs the square of their length.
+_MOST_COMPARED = 4000
+# Fields that the server keeps for itself, or that follow from the text.
+_UNTOLD = (
+    *("text", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
+    *("updated_at", "persisted_at", "recorded_at", "retired_at", "last_accessed"),
+)
+
+Pieces = list[tuple[str, str]]
+"""Parts of a text with what became of them: `same`, `del` or `ins`."""
+
+
+async def show_changes(page: Page) -> Response:
+    query = page.query
+    tab = query.get("tab", "waiting")
+    whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
+    offset = query.number("offset", 0)
+    if tab == "waiting":
+        proposals, quarantine = await asyncio.gather(
+            page.read_if_allowed("/v1/changes", state="proposed", limit=_PAGE, offset=offset, **whose),
+            page.read_if_allowed("/v1/quarantine", limit=_PAGE, **whose),
+        )
+    else:
+        proposals = await page.read_if_allowed("/v1/changes", kind=query.get("kind"), limit=_PAGE, offset=offset, **whose)
+        quarantine = {"memories": [], "total": 0}
+    changes = proposals["changes"] if proposals else []
+    await _add_texts(page, changes)
+    batches = Counter(change["batch_id"] for change in changes if change["state"] == "applied")
+    return page.render(
+        "changes.html",
+        tab=tab,
+        kinds=KINDS,
+        found=proposals,
+        runs=[[shown_change(change) for change in run] for _, run in groupby(changes, itemgetter("batch_id"))],
+        batches=batches,
+        quarantine=quarantine,
+        size=_PAGE,
+    )
+
+
+async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
+    """Add what would be forgotten to proposals, which name memories and messages by their ids."""
+    named = [each for change in changes if change["state"] == "proposed" for each in change["memories"] if not each.get("after")]
+    unknown = {each["memory_id"]: each for each in named if not each.get("before")}
+    if not unknown:
+        return
+    try:
+        plan = await page.rest("POST", "/v1/memory/forget", {"ids": list(unknown), "dry_run": True})
+    except RestError:
+        return
+    for match in plan["matches"]:
+        if match["id"] in unknown:
+            unknown[match["id"]]["before"] = {"text": match["text"]}
+
+
+def shown_change(change: dict[str, Any]) -> dict[str, Any]:
+    """Return a change with the memories that it changed as diffs."""
+    return {**change, "lines": [_line(each) for each in change["memories"]]}
+
+
+def _line(changed: dict[str, Any]) -> dict[str, Any]:
+    before, after = changed.get("before") or {}, changed.get("after") or {}
+    fields = [(name, *values) for name, values in (changed.get("diff") or {}).items() if name not in _UNTOLD and before and after]
+    whose = after or before
+    ends = bool(after.get("valid_to")) and not before.get("valid_to")
+    return {
+        "id": changed["memory_id"],
+        "user_id": whose.get("user_id"),
+        "namespace": whose.get("namespace"),
+        "pieces": [("del", after["text"])] if ends else compare(before.get("text", ""), after.get("text", "")),
+        "fields": fields,
+    }
+
+
+def compare(before: str, after: str) -> Pieces:
+    """Return both texts as one, word by word."""
+    if before == after:
+        return [("same", after)] if after else []
+    if not before or not after or len(before) + len(after) > _MOST_COMPARED:
+        return [(kind, text) for kind, text in (("del", before), ("ins", after)) if text]
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    pieces: Pieces = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pieces.append(("same", "".join(old[a:b])))
+        else:
+            pieces += [(name, text) for name, text in (("del", "".join(old[a:b])), ("ins", "".join(new[c:d]))) if text]
+    return pieces

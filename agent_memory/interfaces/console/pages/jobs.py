@@ -1,0 +1,30 @@
+"""Background work: what waits, what is tried again, and what was given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.frame import Page
+
+KINDS = ("deletion", "session", "extraction", "memory", "follow", "item", "order")
+_PAGE = 20
+
+
+async def show_jobs(page: Page) -> Response:
+    query = page.query
+    state = "dead" if query.get("tab") == "dead" else None
+    readiness, found = await asyncio.gather(
+        page.readiness(),
+        page.read_if_allowed("/v1/operations", state=state, kind=query.get("kind"), limit=_PAGE, offset=query.number("offset", 0)),
+    )
+    work = readiness["checks"].get("work", {})
+    longest = max((each["pending"] for each in work.values()), default=0)
+    return page.render("jobs.html", found=found, kinds=KINDS, size=_PAGE, work=work, longest=longest)
+
+
+async def show_job(page: Page) -> Response:
+    """Show one piece of work; of an erasure, that is its receipt."""
+    name = page.request.path_params["operation_id"]
+    return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))

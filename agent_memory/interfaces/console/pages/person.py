@@ -1,0 +1,108 @@
+"""Everything that is known about one person: on one page, as a file, and before it is erased."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_memory.interfaces.console.frame import Page
+from agent_memory.interfaces.console.pages.changes import shown_change
+
+_FACT_KINDS = ["semantic", "episodic", "procedural"]
+_FACTS = 25
+_CHANGES = 20
+_EVENTS = 100
+_MOST_MONTHS = 12
+_SEARCH = "/v1/long-term-memory/search"
+
+
+async def show_person(page: Page) -> Response:
+    user, query = page.request.path_params["user_id"], page.query
+    namespace = query.get("namespace")
+    kind = query.get("kind", "facts")
+    whose: dict[str, Any] = {"user_id": user, "namespace": namespace}
+    week_ago = datetime.now(UTC) - timedelta(days=7)
+    profile, blocks, facts, learned, changes, sessions, timeline, procedures = await asyncio.gather(
+        page.read_if_allowed("/v1/profile", **whose),
+        page.read_if_allowed("/v1/blocks", **whose),
+        _search(page, user, namespace, _FACT_KINDS if kind == "facts" else ["message"], _FACTS, query.number("offset", 0)),
+        _search(page, user, namespace, _FACT_KINDS, 5, created_at={"gte": week_ago.isoformat()}),
+        page.read_if_allowed("/v1/changes", limit=_CHANGES, **whose),
+        page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **whose),
+        page.read_if_allowed("/v1/timeline", limit=_EVENTS, **whose),
+        page.read_if_allowed("/v1/procedures", limit=20, **whose),
+    )
+    applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]
+    recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
+    return page.render(
+        "person.html",
+        user=user,
+        namespace=namespace,
+        kind=kind,
+        profile=profile,
+        blocks=blocks,
+        facts=facts,
+        learned=learned,
+        changes=recent,
+        sessions=sessions,
+        timeline=timeline,
+        drawing=_draw(timeline["events"]) if timeline else None,
+        procedures=procedures,
+    )
+
+
+async def _search(page: Page, user: str, namespace: str | None, kinds: list[str], limit: int, offset: int = 0, **filters: Any) -> Any:
+    search = {"user_id": {"eq": user}, "memory_type": {"any": kinds}, "limit": limit, "offset": offset, **filters}
+    if namespace is not None:
+        search["namespace"] = {"eq": namespace}
+    return await page.rest("POST", _SEARCH, search)
+
+
+def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return where events and dates stand on a line from 0 to 100; None for less than two events."""
+    if len(events) < 2:
+        return None
+    starts = [date.fromisoformat(event["start"]) for event in events]
+    ends = [date.fromisoformat(event.get("end") or event["start"]) for event in events]
+    first, last = min(starts), max(ends)
+    span = max((last - first).days, 1)
+
+    def place(day: date) -> float:
+        return 2 + 96 * (day - first).days / span
+
+    points = [
+        {"x": place(start), "width": place(end) - place(start), "text": event["text"], "day": event["start"]}
+        for event, start, end in zip(events, starts, ends, strict=True)
+    ]
+    return {"points": points, "marks": [{"x": place(day), "day": day.isoformat()} for day in _ticks(first, last)]}
+
+
+def _ticks(first: date, last: date) -> list[date]:
+    """Return beginnings of months, or of years, between two days; at most a dozen."""
+    months = [date(year, month, 1) for year in range(first.year, last.year + 2) for month in range(1, 13)]
+    months = [day for day in months if first < day < last]
+    if len(months) > _MOST_MONTHS:
+        months = [day for day in months if day.month == 1]
+    return months[:: len(months) // _MOST_MONTHS + 1]
+
+
+async def export_person(page: Page) -> Response:
+    """Send everything of a person as lines of JSON."""
+    user = page.request.path_params["user_id"]
+    headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
+    return page.rest.forward("POST", f"/v1/users/{user}/export", headers, namespace=page.query.get("namespace"))
+
+
+async def show_erasing(page: Page) -> Response:
+    """Show how much would be erased, before it is."""
+    user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
+    kinds = [*_FACT_KINDS, "message"]
+    memories, sessions = await asyncio.gather(
+        _search(page, user, namespace, kinds, 1),
+        page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
+    )
+    return page.render("erase.html", user=user, namespace=namespace, memories=memories, sessions=sessions)
