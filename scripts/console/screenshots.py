@@ -21,8 +21,8 @@ from tests.support.stack import stack  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 PICTURES = {
-    "console-person": (f"/people/{USER}", 1040),
-    "console-prompt": (f"/prompt?q=What+can+I+cook+for+Lia%3F&user={USER}&blocks=1&pinned=1&limit=6", 1040),
+    "console-person": (f"/people/{USER}", 1200),
+    "console-prompt": (f"/prompt?q=What+can+I+cook+for+Lia%3F&user={USER}&pinned=1&limit=5", 1200),
 }
 
 
