@@ -21,8 +21,8 @@ from tests.support.stack import stack  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 PICTURES = {
-    "console-person": (f"/people/{USER}", 1200),
-    "console-prompt": (f"/prompt?q=What+can+I+cook+for+Lia%3F&user={USER}&pinned=1&limit=5", 1200),
+    "console-person": (f"/people/{USER}", 1080),
+    "console-prompt": (f"/prompt?q=What+can+I+cook+for+Lia%3F&user={USER}&pinned=1&limit=5", 1080),
 }
 
 
@@ -35,7 +35,7 @@ async def main() -> None:
                 await load_sample(api)
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             for name, (path, height) in PICTURES.items():
-                page = await browser.new_page(base_url=url, viewport={"width": 1240, "height": height}, color_scheme="light")
+                page = await browser.new_page(base_url=url, viewport={"width": 1200, "height": height}, color_scheme="light")
                 await page.goto(f"/console{path}")
                 await page.evaluate("document.fonts.ready")
                 await page.screenshot(path=IMAGES / f"{name}.png")
