@@ -137,7 +137,7 @@ async def test_no_text_runs_and_every_text_is_shown(new_page: Callable[..., Any]
     page.on("console", lambda message: refused.append(message.text) if "Content Security Policy" in message.text else None)
     texts = list(islice(hostile(), HOW_MANY))
     name = name_of(texts[1])
-    addresses = [f"/console/memories?offset={offset}" for offset in range(0, HOW_MANY, 25)]
+    addresses = [f"/console/memories?offset={offset}" for offset in range(0, HOW_MANY + 25, 25)]
     addresses += ["/console", "/console/people", "/console/memories?offset=0&edit=h499"]
     seen: set[str] = set()
     for address in addresses:
