@@ -1,17 +1,17 @@
-"""Every error of the client, and how a server's refusal or a network failure becomes one of them.
+"""The errors of the client, and the conversion of refusals and network failures into them.
 
 MemoryClientError
-├── MemoryValidationError (also ValueError)   refused here, before anything was sent
+├── MemoryValidationError (also ValueError)   the client refused the input and sent nothing
 ├── MemoryNotFoundError                       404
-├── MemoryProtocolError                       the server's address cannot be used, or what came back cannot be read
+├── MemoryProtocolError                       the server's address cannot be used, or its answer cannot be read
 └── MemoryServerError                         every other refusal: status_code, code, problems, retry_after
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
-    │   ├── MemoryPreconditionFailedError     412: somebody else changed the session
-    │   └── MemoryRequestUnderWayError        409: the first request of an Idempotency-Key has not ended; retry_after says how long to wait
+    │   ├── MemoryPreconditionFailedError     412: another writer changed the session
+    │   └── MemoryRequestUnderWayError        409: the first request of an Idempotency-Key is still running; wait retry_after seconds
     └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
-        ├── MemoryRateLimitError              429: a limit is reached; retry_after says how long to wait
-        └── MemoryTimeoutError                no answer in time: the request may have been carried out
+        ├── MemoryRateLimitError              429: a limit is reached; wait retry_after seconds
+        └── MemoryTimeoutError                no answer in time: the server may have carried out the request
 """
 
 from __future__ import annotations

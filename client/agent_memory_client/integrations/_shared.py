@@ -1,4 +1,4 @@
-"""Code that the adapters share: calls by either client, sessions, recall and tools."""
+"""Code that all adapters share: calls of either client, sessions, recall and tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agent_memory_client.models import (
 from agent_memory_client.sync import SyncMemoryClient
 
 NEVER_SUMMARIZED = 2**53 - 1
-"""A context window (tokens) that no session fills, so that nothing is summarized."""
+"""A context window (tokens) that no session fills, so the server summarizes nothing."""
 _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
@@ -133,7 +133,7 @@ class SessionMessages(EitherClient):
         return await self.awaited(lambda client: self._change(client, change))
 
     async def apop(self) -> MemoryMessage | None:
-        """Remove and return the newest message; None if there is none."""
+        """Remove and return the newest message; None for an empty session."""
         return await self.awaited(
             lambda client: client.sessions.pop_message(self.session_id, self.namespace, self.user_id, NEVER_SUMMARIZED)
         )
@@ -172,7 +172,7 @@ class SessionMessages(EitherClient):
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return user and id of each session; of all users if none is set here."""
+        """Return user and id of each session. Without a user here, return the sessions of all users."""
         identities: list[tuple[str | None, str]] = []
         while page := (
             await self.awaited(lambda client, identities=identities: self._list(client, len(identities), identities=True))
@@ -187,7 +187,7 @@ class SessionMessages(EitherClient):
 class Recall(EitherClient):
     """Find memories of a user for a text, and format them for a prompt.
 
-    While the server is unavailable there are none, unless they are `needed`.
+    While the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, text: str) -> str:
-        """Return lines for a model's instructions that fit the text; "" if nothing fits."""
+        """Return lines with matching memories for a model's instructions; "" if nothing matches."""
         if is_blank(text):
             return ""
         try:
@@ -248,7 +248,7 @@ class Tools(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Return the tool's answer to the model. Never raises for the model's mistakes."""
+        """Return the tool's answer to the model. A model's mistakes never raise."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
@@ -260,8 +260,8 @@ class Tools(EitherClient):
 
 
 def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str, Any]]:
-    """Return `name`, `description` and `parameters` of all tools or those named. Raises ValueError for an unknown
-    name."""
+    """Return `name`, `description` and `parameters` of all tools, or of the named ones. Raises ValueError for an
+    unknown name."""
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))
     if unknown:
@@ -285,7 +285,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """Return a framework's message id, or its digest if it is not a valid id here."""
+    """Return a framework's message id, or its digest if the id is not valid here."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -297,25 +297,25 @@ def _our_role(role: str) -> str:
 
 
 def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    """Return a tool call in the form of chat APIs; `arguments` are JSON."""
+    """Return a tool call in the form of chat APIs. `arguments` are JSON."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
-    """Return the framework's message inside ours; None if another program stored it."""
+    """Return the framework's message inside ours; None if another program stored the message."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 
 
 def our_session_id(framework_id: str) -> str:
-    """Return a framework's session id with "/" and "%" percent-encoded: ours have no "/"."""
+    """Return a framework's session id with "/" and "%" percent-encoded, because our ids cannot contain "/"."""
     if any(sign in framework_id for sign in ("/", "%2F", "%25")):
         return framework_id.replace("%", "%25").replace("/", "%2F")
     return framework_id
 
 
 def their_session_id(session_id: str) -> str:
-    """Undo `our_session_id`."""
+    """Reverse `our_session_id`."""
     return session_id.replace("%2F", "/").replace("%25", "%")
 
 

@@ -56,7 +56,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         await self._session(session_id).aappend([_our(message) for message in messages])
 
     async def clear(self, session_id: str) -> None:
-        """Delete all messages of a session; memories made of them stay."""
+        """Delete all messages of a session. Memories made from them stay."""
         await self._session(session_id).adelete()
 
     def _session(self, session_id: str | None) -> SessionMessages:
@@ -69,7 +69,7 @@ class AgentMemoryContextProvider(ContextProvider):
     """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
     With `tools` (all or a list of names) the agent also gets the memory tools, bound to `user_id` and `namespace`.
-    While the server is unavailable a run has no memories, unless they are `needed`.
+    While the server is unavailable, a run has no memories. With `needed`, MemoryUnavailableError is raised.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory"

@@ -33,7 +33,7 @@ MESSAGE = "agentscope_message"
 MARKS = "agentscope_marks"
 """The message field with its marks."""
 SUMMARY = "agentscope-summary"
-"""Path of the items with the compressed summaries, one per session."""
+"""The path of the items with compressed summaries, one per session."""
 
 
 class AgentMemoryMemory(MemoryBase):
@@ -60,7 +60,7 @@ class AgentMemoryMemory(MemoryBase):
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
-            # With other marks the server would take a known message for a new one.
+            # With other marks, the server would treat a known message as a new one.
             stored_ids = {_their_id(message) for message in await self._session.aread()}
             added = [message for message in messages if allow_duplicates or message.id not in stored_ids]
             await self._session.aappend([_our(message, named, again=message.id in stored_ids) for message in added])
@@ -68,7 +68,7 @@ class AgentMemoryMemory(MemoryBase):
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
     ) -> list[Msg]:
-        """Return messages with one mark and without another, after the compressed summary if there is one."""
+        """Return messages with one mark and without another. A compressed summary precedes them."""
         for name in (mark, exclude_mark):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"The mark should be a string or None, but got {type(name)}.")
@@ -80,11 +80,11 @@ class AgentMemoryMemory(MemoryBase):
         return messages
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
-        """Delete messages by id; return how many."""
+        """Delete messages by id; return how many were deleted."""
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Delete messages with any of the marks; return how many."""
+        """Delete messages with any of the marks; return how many were deleted."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
@@ -92,7 +92,7 @@ class AgentMemoryMemory(MemoryBase):
         return len(await self._session.aread())
 
     async def clear(self) -> None:
-        """Delete all messages; the summary and long-term memories stay."""
+        """Delete all messages. The summary and long-term memories stay."""
         await self._session.adelete()
 
     async def update_compressed_summary(self, summary: str) -> None:
@@ -106,9 +106,9 @@ class AgentMemoryMemory(MemoryBase):
             await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
 
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
-        """Add a mark to messages, instead of the old mark if one is given; None removes the old mark.
+        """Add a mark to messages. An old mark, if given, is replaced. None removes the old mark.
 
-        Returns how many messages changed.
+        Returns the number of changed messages.
         """
 
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -121,11 +121,11 @@ class AgentMemoryMemory(MemoryBase):
         return sum(old is not new for old, new in zip(before, change(before), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: the server keeps the state."""
+        """Return an empty dict, because the server keeps the state."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
-        """Do nothing: the server keeps the state."""
+        """Do nothing, because the server keeps the state."""
 
     async def _summary(self) -> str:
         session = self._session

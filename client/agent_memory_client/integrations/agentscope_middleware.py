@@ -35,7 +35,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
 
     `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`; for its tools, use
     `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, tool calls included. While the
-    server is unavailable, nothing is stored or remembered, unless memory is `needed`.
+    server is unavailable, nothing is stored or recalled. With `needed`, MemoryUnavailableError is raised.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class AgentMemoryMiddleware(MiddlewareBase):
                 raise
 
     async def history(self, limit: int | None = None) -> list[Msg]:
-        """Return messages, oldest first; with a limit, the newest."""
+        """Return messages, oldest first. With a limit, return only the newest."""
         return [_their(message) for message in await self._session.aread(limit)]
 
     async def clear(self) -> None:
-        """Delete all messages; memories made of them stay."""
+        """Delete all messages. Memories made from them stay."""
         await self._session.adelete()
 
 

@@ -25,7 +25,7 @@ except ImportError as error:
     raise ImportError("the memory needs crewai: pip install 'agent-memory-api-client[crewai]'") from error
 
 ROOT = "crewai"
-"""First label of the items' paths; the parts of the scope follow."""
+"""The first label of the items' paths. The parts of the scope follow."""
 _ALL = 10_000
 _FILTERED = 20
 
@@ -63,7 +63,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Delete the records that match every given condition; return how many."""
+        """Delete the records that match every given condition; return how many were deleted."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -78,7 +78,7 @@ class AgentMemoryStorage:
         return len(items)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record with this id, also if its scope changed."""
+        """Replace the record with this id, even if its scope changed."""
         old = self._items(None, {"id": record.id})
         new = _put(record)
         self._write([*(DeleteItem(path=item.path, key=item.key) for item in old if item.path != new.path), new])
@@ -196,7 +196,7 @@ class AgentMemoryMemory(Memory):
         source: str | None = None,
         include_private: bool = False,
     ) -> list[MemoryMatch]:
-        """Return matching records, ranked by similarity, age and importance; private ones only for their source."""
+        """Return matching records, ranked by similarity, age and importance. Only their source gets private records."""
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
         matches: list[MemoryMatch] = []
@@ -215,7 +215,7 @@ class AgentMemoryMemory(Memory):
         metadata: dict[str, Any] | None = None,
         importance: float | None = None,
     ) -> MemoryRecord:
-        """Change fields of a record; None leaves a field. Raises ValueError for an unknown record."""
+        """Change fields of a record. None keeps a field. Raises ValueError for an unknown record."""
         record = self._storage.get_record(record_id)
         if record is None:
             raise ValueError(f"Record not found: {record_id}")

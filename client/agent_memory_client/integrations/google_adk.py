@@ -33,7 +33,7 @@ except ImportError as error:
 EVENT = "adk_event"
 """The message field with ADK's own event."""
 STATE = "adk-state"
-"""First label of the state items: of the app, the user and each session."""
+"""The first label of state items: of the app, the user and each session."""
 _WITHOUT_SESSION = "adk-events"
 
 
@@ -51,7 +51,7 @@ class AgentMemorySessionService(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Create a session. Raises AlreadyExistsError if the user has one of this id in the app."""
+        """Create a session. Raises AlreadyExistsError if the user already has this session in the app."""
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
         created, _ = await access.awaited(lambda client: client.sessions.get_or_create(access.session_id, user_id, app_name))
@@ -90,7 +90,7 @@ class AgentMemorySessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session and its state; memories made of it stay."""
+        """Delete a session and its state. Memories made from it stay."""
         access = _Access(self._client, app_name, user_id, session_id)
         await access.adelete()
         await access.delete_state()
@@ -101,7 +101,7 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event; a known event changes nothing. Raises SessionNotFoundError."""
+        """Append an event; known events change nothing. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -129,7 +129,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store a session's messages; repeating it adds only new ones."""
+        """Store a session's messages. A repeat adds only new ones."""
         await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
 
     async def add_events_to_memory(
@@ -141,14 +141,14 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store events; known events change nothing. The metadata are not kept."""
+        """Store events; known events change nothing. Metadata is not stored."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories, replacing those of the same id. The metadata are not kept."""
+        """Store memories; they replace memories with the same id. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -158,7 +158,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory of this user and app; an unknown id is no error."""
+        """Delete a memory of this user and app. An unknown id is no error."""
         access = EitherClient(self._client, user_id, app_name)
         if not memory_id:
             return
@@ -187,7 +187,7 @@ class _Access(SessionMessages):
         return state | {State.USER_PREFIX + name: value for name, value in _values(of_user.items).items()}
 
     async def write_state(self, state: Mapping[str, Any]) -> None:
-        """Set values of session, user and app; `temp:` values are not stored."""
+        """Set values of session, user and app. `temp:` values are not stored."""
         of_app: list[PutItem] = []
         of_user: list[PutItem] = []
         for name, value in state.items():
@@ -231,7 +231,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """Return the events after the last older one, as ADK's own service does."""
+    """Return the events after the last older one, like ADK's own service."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

@@ -37,7 +37,7 @@ class AgentMemoryChatMessageStore:
         self._namespace = namespace
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """Append messages; return how many."""
+        """Append messages; return how many were appended."""
         self._session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
@@ -46,14 +46,14 @@ class AgentMemoryChatMessageStore:
         return len(messages)
 
     def retrieve_messages(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        """Return messages, oldest first; with `last_k`, the newest."""
+        """Return messages, oldest first. With `last_k`, return only the newest."""
         return [_their(message) for message in self._session(chat_history_id).read(last_k)]
 
     async def retrieve_messages_async(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
         return [_their(message) for message in await self._session(chat_history_id).aread(last_k)]
 
     def delete_messages(self, chat_history_id: str) -> None:
-        """Delete all messages; memories made of them stay."""
+        """Delete all messages. Memories made from them stay."""
         self._session(chat_history_id).delete()
 
     async def delete_messages_async(self, chat_history_id: str) -> None:
@@ -64,9 +64,9 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall:
-    """Memories of a user as system messages; no messages if nothing fits.
+    """Memories of a user as system messages; no messages if nothing matches.
 
-    While the server is unavailable there are none, unless they are `needed`.
+    While the server is unavailable, there are no memories. With `needed`, MemoryUnavailableError is raised.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """Return the memory tools, all or those named, for an `Agent`, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the named ones, for an `Agent`, bound to `user_id` and `namespace`.
 
     Errors are reported to the model. Raises ValueError for an unknown name.
     """

@@ -67,7 +67,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         await self._session.aappend([_our_message(message) for message in messages])
 
     def clear(self) -> None:
-        """Delete all messages; memories made of them stay."""
+        """Delete all messages. Memories made from them stay."""
         _blocking(self._client)
         self._session.delete()
 
@@ -113,7 +113,7 @@ def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
 
 def _our_message(message: BaseMessage) -> MemoryMessage:
     role = _ROLES.get(message.type) or str(getattr(message, "role", "user"))
-    # The text is for models; the message itself is kept beside it.
+    # Models read the text. The message itself is stored beside it.
     text = message.content if isinstance(message.content, str) else message.text
     return our_message(role, str(text).strip(), (MESSAGE, message_to_dict(message)))
 
@@ -143,7 +143,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """Return the tools of a conversation, all or those named, bound to `user_id` and `namespace`.
+    """Return all tools of a conversation, or the named ones, bound to `user_id` and `namespace`.
 
     With a `MemoryClient` use `ainvoke`; with a `SyncMemoryClient`, `invoke` (LangChain awaits it in a thread). Errors
     are reported to the model. Raises ValueError for an unknown name.

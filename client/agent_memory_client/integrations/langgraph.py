@@ -66,7 +66,7 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: reads see the state before; of several puts of one key the last counts."""
+        """Run operations. Reads see the state before; of several puts of one key, the last one wins."""
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(op_list):
@@ -83,7 +83,7 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
-        """Close the blocking twin; the client stays open."""
+        """Close the blocking twin. The client stays open."""
         self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
@@ -134,7 +134,7 @@ def _json(value: Any, name: str) -> Any:
 
 
 def _check_operators(filters: Mapping[str, Any] | None) -> None:
-    """Raise ValueError for an unknown operator, as LangGraph's own stores do."""
+    """Raise ValueError for an unknown operator, like LangGraph's own stores."""
     for condition in (filters or {}).values():
         words = cast("Mapping[Any, Any]", condition) if isinstance(condition, Mapping) else {}
         unknown = {str(word) for word in words if str(word).startswith("$")} - _OPERATORS
@@ -143,7 +143,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raise InvalidNamespaceError as LangGraph's own stores do: a batch skips their checks."""
+    """Raise InvalidNamespaceError like LangGraph's own stores. A batch would skip their checks."""
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

@@ -65,7 +65,7 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete and return all messages of a key; None if there are none."""
+        """Delete and return all messages of a key; None for an empty session."""
         messages = self.get_messages(key)
         self._session(key).delete()
         return messages or None
@@ -76,7 +76,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete and return the message at a position; None if there is none."""
+        """Delete and return the message at a position; None if there is no such message."""
         return _at(self._session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
@@ -173,9 +173,9 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
-    `limit` is the number of memories. Beside an `AgentMemoryDBChatStore` leave `keep_messages` off; beside another
-    store it adds messages that leave the queue to a session. While the server is unavailable there are no memories,
-    unless they are `needed`.
+    `limit` is the number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With another store,
+    it adds messages that leave the queue to a session. While the server is unavailable, there are no memories. With
+    `needed`, MemoryUnavailableError is raised.
     """
 
     keep_messages: bool = False

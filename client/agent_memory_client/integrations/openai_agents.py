@@ -46,7 +46,7 @@ class AgentMemorySession:
         self._messages = SessionMessages(client, session_id, user_id, namespace)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return items, oldest first; with a limit, the newest."""
+        """Return items, oldest first. With a limit, return only the newest."""
         limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
         if limit is not None and limit <= 0:
             return []
@@ -56,12 +56,12 @@ class AgentMemorySession:
         await self._messages.aappend([message_of(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Remove and return the newest item; None if there is none."""
+        """Remove and return the newest item; None for an empty session."""
         message = await self._messages.apop()
         return None if message is None else item_of(message)
 
     async def clear_session(self) -> None:
-        """Delete all items; memories made of them stay."""
+        """Delete all items. Memories made from them stay."""
         await self._messages.adelete()
 
 
@@ -76,13 +76,13 @@ def message_of(item: Any) -> MemoryMessage:
         text = raw["output"] if isinstance(raw.get("output"), str) else ""
         return our_message("tool", text, (ITEM, raw), tool_call_id=raw.get("call_id"))
     if kind != "message" or not isinstance(role, str):
-        # Reasoning and the like was not said by anybody.
+        # Reasoning and similar items have no speaker.
         return our_message("tool", "", (ITEM, raw))
     return our_message(role, _text(raw.get("content")), (ITEM, raw))
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return the item inside a message, or one made of a message that another program stored."""
+    """Return the item inside a message. For a message of another program, make an item."""
     raw = message.own_fields.get(ITEM)
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
@@ -97,7 +97,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """Return the memory tools as function tools, all or those named, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the named ones, as function tools, bound to `user_id` and `namespace`.
 
     Errors are reported to the model. Raises ValueError for an unknown name.
     """
@@ -128,7 +128,7 @@ def memory_filter(
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 
-    While the server is unavailable there are none, unless they are `needed`.
+    While the server is unavailable, it adds no memories. With `needed`, MemoryUnavailableError is raised.
     """
 
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)

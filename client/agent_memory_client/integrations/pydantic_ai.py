@@ -54,7 +54,7 @@ class AgentMemoryHistory:
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
     async def get(self, limit: int | None = None) -> list[ModelMessage]:
-        """Return messages, oldest first; with a limit, the newest."""
+        """Return messages, oldest first. With a limit, return only the newest."""
         return [_theirs(message) for message in await self._session.aread(limit)]
 
     def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
@@ -67,7 +67,7 @@ class AgentMemoryHistory:
         self._session.append(_ours(messages))
 
     async def clear(self) -> None:
-        """Delete all messages; memories made of them stay."""
+        """Delete all messages. Memories made from them stay."""
         await self._session.adelete()
 
     def clear_sync(self) -> None:
@@ -81,7 +81,7 @@ def get_memory_toolset(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> FunctionToolset[Any]:
-    """Return the memory tools, all or those named, for `Agent(toolsets=[…])`, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the named ones, for `Agent(toolsets=[…])`, bound to `user_id` and `namespace`.
 
     Errors are reported to the model. Raises ValueError for an unknown name.
     """
@@ -106,7 +106,7 @@ def memory_instructions(
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
     """Return instructions with the user's memories: `Agent(instructions=[…, memory_instructions(client)])`.
 
-    While the server is unavailable there are none, unless they are `needed`.
+    While the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

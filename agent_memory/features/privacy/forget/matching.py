@@ -170,10 +170,11 @@ def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats what goes; messages are (role, text, goes), in order.
+    """Return the positions of messages in which the assistant repeats a deleted statement.
 
-    A message repeats a statement if it has a word that the user says nowhere else, or shares more words with it than with any other, rare
-    ones counting more; of several statements, with the last before it.
+    `messages` are (role, text, goes), in order. A message repeats a statement if it has a word that the user says
+    nowhere else. It also does if it shares more words with this statement than with any other; rare words count more.
+    Of several such statements, the last one before the message counts.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])
