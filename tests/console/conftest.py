@@ -1,4 +1,4 @@
-"""A real Chromium, and the server that it looks at. A missing browser fails the tests."""
+"""Provide a real Chromium and the server that it opens. A missing browser fails the tests."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
 
 @pytest.fixture(scope="module")
 def module_settings() -> Callable[..., Settings]:
-    """Settings with a KEY_PREFIX of this file."""
+    """Return settings with a KEY_PREFIX of this file."""
     prefix = f"t{str(ULID()).lower()}"
 
     def make(**given: str) -> Settings:
@@ -89,7 +89,7 @@ def module_settings() -> Callable[..., Settings]:
 
 @pytest.fixture(scope="module")
 async def open_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
-    """A server with a worker that asks nobody for credentials."""
+    """Start a server with a worker and without authentication."""
     async with stack(module_settings(), redis_url) as url:
         yield url
 
@@ -102,7 +102,7 @@ async def api(open_url: str) -> AsyncGenerator[httpx.AsyncClient]:
 
 @pytest.fixture(scope="module")
 async def guarded_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
-    """A server that asks for API keys, without a worker."""
+    """Start a server that requires API keys, without a worker."""
     settings = module_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)
     async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url

@@ -1,4 +1,4 @@
-"""A browser reaches what its API key reaches, for as long as the key does."""
+"""Test that a browser session has the access of its API key, and ends with the key."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ async def logged_in(new_page: Make, url: str, token: str, path: str = "/console"
     return page
 
 
-async def test_login_leads_back_and_logout_ends(new_page: Make, guarded_url: str, operator: httpx.AsyncClient, redis_url: str) -> None:
+async def test_login_returns_to_the_page_and_logout_ends_the_session(
+    new_page: Make, guarded_url: str, operator: httpx.AsyncClient, redis_url: str
+) -> None:
     token = (await key(operator))["token"]
     page: Page = await new_page(guarded_url)
     await page.goto("/console/people?q=a")
@@ -82,7 +84,7 @@ async def test_revoked_key_ends_its_sessions(new_page: Make, guarded_url: str, o
     await expect(page.get_by_label("API key")).to_be_visible()
 
 
-async def test_addresses_of_other_sites_are_not_followed(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
+async def test_login_never_redirects_to_other_sites(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
     token = (await key(operator))["token"]
     for strange in ("https://evil.example/", "//evil.example/console", "/console.evil.example", "/v1/health"):
         page = await logged_in(new_page, guarded_url, token, f"/console/login?next={strange}")
@@ -100,7 +102,7 @@ async def test_addresses_of_other_sites_are_not_followed(new_page: Make, guarded
     ],
     ids=["user", "namespace", "user and namespace, read", "agent", "another tenant"],
 )
-async def test_limited_keys_see_nothing_of_others(
+async def test_limited_key_sees_no_data_of_others(
     rights: dict[str, Any], new_page: Make, guarded_url: str, operator: httpx.AsyncClient
 ) -> None:
     token = (await key(operator, **rights))["token"]
@@ -133,7 +135,7 @@ async def test_limited_keys_see_nothing_of_others(
         assert "the secret of ada" in await page.content()
 
 
-async def test_forms_without_their_token_are_refused(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
+async def test_form_without_valid_csrf_token_is_refused(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
     token = (await key(operator))["token"]
     page = await logged_in(new_page, guarded_url, token)
     other = await logged_in(new_page, guarded_url, token)
@@ -151,7 +153,7 @@ async def test_forms_without_their_token_are_refused(new_page: Make, guarded_url
     await expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
 
 
-async def test_key_that_may_only_read_changes_nothing(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
+async def test_read_only_key_cannot_change_anything(new_page: Make, guarded_url: str, operator: httpx.AsyncClient) -> None:
     page = await logged_in(new_page, guarded_url, (await key(operator, role="read"))["token"])
     csrf = str(await page.locator("input[name=csrf]").first.get_attribute("value"))
     given = {"id": "m-ada", "user": "ada", "typed": "ada", "text": "taken over", "role": "read", "csrf": csrf}

@@ -1,4 +1,4 @@
-"""Every page at three widths and in both themes: nothing sticks out, and axe finds nothing serious."""
+"""Check every page at three widths and in both themes: no overflow, and no serious accessibility finding."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1024, "light"), (1600, "dark")])
-async def test_pages_fit_and_can_be_read_by_all(
+async def test_pages_fit_the_screen_and_are_accessible(
     width: int, theme: str, new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient
 ) -> None:
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": theme, "reduced_motion": "reduce"}
@@ -58,7 +58,7 @@ async def test_pages_fit_and_can_be_read_by_all(
         assert not serious, (path, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious])
 
 
-async def test_empty_store_and_login_can_be_read_by_all(new_page: Callable[..., Any], guarded_url: str) -> None:
+async def test_login_page_is_accessible_in_both_themes(new_page: Callable[..., Any], guarded_url: str) -> None:
     for theme in ("light", "dark"):
         page: Page = await new_page(guarded_url, color_scheme=theme)
         await page.goto("/console")
@@ -82,7 +82,7 @@ def _note_size(sizes: list[float], event: dict[str, Any]) -> None:
     sizes.append(event["encodedDataLength"])
 
 
-async def test_pages_weigh_little(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
+async def test_pages_transfer_less_than_150_kilobytes(new_page: Callable[..., Any], open_url: str, api: httpx.AsyncClient) -> None:
     page = await demo_page(new_page, open_url, api, "/console")
     await load_sample(api)
     for path in PAGES:

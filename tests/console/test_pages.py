@@ -1,4 +1,4 @@
-"""Each page, and each action seen again through the API."""
+"""Test each page, and verify each action through the API."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_search_explains_filters_and_pages(new_page: Make, open_url: str, 
     await expect(page.locator(".chip strong")).to_have_count(0)
 
 
-async def test_prompt_is_the_one_that_programs_get(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+async def test_prompt_page_shows_the_prompt_of_the_api(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
     page = await demo_page(new_page, open_url, api, "/console/prompt")
     await page.get_by_label("Query").fill("What can I cook for Lia?")
     await page.get_by_label("User", exact=True).fill(DEMO)
@@ -158,7 +158,7 @@ async def test_reading_and_acting_work_without_scripts(new_page: Make, open_url:
     await api.patch(f"/v1/long-term-memory/{FACT}", json={"pinned": False})
 
 
-async def test_missing_things_and_wrong_numbers_are_pages_too(new_page: Make, open_url: str) -> None:
+async def test_missing_and_invalid_addresses_show_error_pages(new_page: Make, open_url: str) -> None:
     page: Page = await new_page(open_url)
     for path, status in (("/nowhere", 404), ("/sessions/nowhere", 404), ("/memories?offset=-1", 422), ("/memories?kind=odd", 422)):
         answer = await page.goto(f"/console{path}")
