@@ -22,7 +22,7 @@ def run_until(wanted: str, *command: str, said: str, **environment: str) -> str:
     return printed
 
 
-def test_the_trainer_logs_and_suggests(server_url: str) -> None:
+def test_trainer_example_remembers_in_another_process(server_url: str) -> None:
     athlete = f"a-{uuid4()}"
     told = {"SUPERMEMORY_BASE_URL": server_url, "SUPERMEMORY_API_KEY": "local"}
     run(TRAINER, "--athlete", athlete, said=f"Performed bench press: 4 sets of 5 reps at 185.0 lbs\n{HOME}\n", **told)
@@ -32,7 +32,7 @@ def test_the_trainer_logs_and_suggests(server_url: str) -> None:
     assert "Nothing is known yet." in run(TRAINER, "--athlete", f"{athlete}-2", said=question, **told)
 
 
-def test_the_trainer_s_agent_uses_its_tools_and_keeps_its_session(server_url: str, model: ModelServer) -> None:
+def test_trainer_agent_uses_tools_and_keeps_its_session(server_url: str, model: ModelServer) -> None:
     athlete = f"a-{uuid4()}"
     told = {
         "SUPERMEMORY_BASE_URL": server_url,
@@ -51,7 +51,7 @@ def test_the_trainer_s_agent_uses_its_tools_and_keeps_its_session(server_url: st
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-def test_the_coach_remembers_the_runner_and_its_own_style(server_url: str, model: ModelServer, *, with_model: bool) -> None:
+def test_coach_example_remembers_the_runner_and_its_style(server_url: str, model: ModelServer, *, with_model: bool) -> None:
     runner = f"r-{uuid4()}"
     keyless = {"MEM0_TELEMETRY": "False"}
     told = keyless | ({"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test-0000"} if with_model else {})

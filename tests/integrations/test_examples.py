@@ -34,12 +34,12 @@ def printed_by(command: str, said: str, server_url: str) -> list[str]:
     return [line.removeprefix("> ").rstrip() for line in printed.splitlines() if line.strip(" >")]
 
 
-def test_the_readme_names_every_program() -> None:
+def test_readme_lists_every_example() -> None:
     assert {Path(first.split()[0]).name for first, *_ in RUNS} | {"replay.py"} == {path.name for path in (ROOT / "examples").glob("*.py")}
 
 
 @pytest.mark.parametrize("runs", RUNS, ids=lambda runs: Path(runs[0].split()[0]).stem)
-def test_a_program_prints_what_the_readme_shows(runs: list[str], server_url: str) -> None:
+def test_example_prints_the_output_shown_in_readme(runs: list[str], server_url: str) -> None:
     for each in runs:
         command, said, *shown = each.strip().splitlines()
         # What was said in the run before is remembered a moment later.

@@ -11,7 +11,7 @@ from tests.integrations.test_pages import run
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-def test_the_chat_remembers_facts_in_another_process(server_url: str, model: ModelServer, *, with_model: bool) -> None:
+def test_chat_example_remembers_facts_in_another_process(server_url: str, model: ModelServer, *, with_model: bool) -> None:
     user = f"u-{uuid4()}"
     command = [str(ROOT / "examples" / "langgraph_chat.py"), "--base-url", server_url, "--user", user]
     environment = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test-0000"} if with_model else {}

@@ -33,12 +33,12 @@ def run(*command: str, said: str = "", **environment: str) -> str:
     return done.stdout
 
 
-def test_every_page_has_an_environment() -> None:
+def test_every_integration_page_has_an_environment() -> None:
     assert sorted(name for names in FRAMEWORKS.values() for name in names) == sorted(page.stem for page in PAGES)
 
 
 @pytest.mark.parametrize("page", HERE, ids=lambda page: page.stem)
-def test_a_page_s_program_runs(page: Path, server_url: str, model: ModelServer, tmp_path: Path) -> None:
+def test_program_of_a_page_runs(page: Path, server_url: str, model: ModelServer, tmp_path: Path) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     file = tmp_path / "program.py"
     file.write_text(program.replace("http://127.0.0.1:8000", server_url), "utf-8")
