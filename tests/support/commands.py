@@ -1,4 +1,4 @@
-"""What a rig's own store sends to Redis: servers of other tests may live in the same process and talk to the same Redis."""
+"""Record what a rig's own store sends to Redis, because other tests' servers may share the process and Redis."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.support.rig import Rig
 
 
 def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """A list that grows with each packed command (a pipeline is one) that names a key of this rig.
+    """Return a list that grows with each packed command (a pipeline is one) that names a key of this rig.
 
-    The look at the store that a runtime takes every few seconds is not among them.
+    The runtime's periodic store check is excluded.
     """
     return commands_under(rig.settings.redis.key_prefix, monkeypatch)
 
 
 def commands_under(prefix: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """As `commands_of`, for the keys under a KEY_PREFIX."""
+    """Like `commands_of`, for the keys under a KEY_PREFIX."""
     sent: list[bytes] = []
     send = AbstractConnection.send_packed_command
     own, probe = prefix.encode(), load("storage/marker_probe").source.encode()

@@ -1,4 +1,4 @@
-"""Runs programs that were written for another product with that product's own client, as `scripts/tests.sh compat` installs it."""
+"""Run programs written for another product with that product's client, installed by `scripts/tests.sh compat`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _ENVIRONMENTS = {"mem0-2": "frameworks", "supermemory-3": "frameworks"}
 
 
 async def run_program(program: Path, client: str, *arguments: str, **environment: str) -> Any:
-    """The object that a program prints last, run by the client (`mem0-2`, `supermemory-3`). Skips the test when it is not installed."""
+    """Return the last object that a program prints, run by the client (`mem0-2`, `supermemory-3`).
+
+    Skip the test if the client is not installed.
+    """
     python = ROOT / ".venvs" / _ENVIRONMENTS.get(client, client) / "bin" / "python"
     if not python.exists():
         pytest.skip(f"{client} is not installed: scripts/tests.sh compat does that")

@@ -1,4 +1,4 @@
-"""How long the event loop of a test was kept from everything else, in seconds of its thread's CPU: a busy machine adds none."""
+"""Measure how long a test's event loop was blocked, in CPU seconds of its thread, so a busy machine adds nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Heartbeat:
 
 @asynccontextmanager
 async def heartbeat() -> AsyncGenerator[Heartbeat]:
-    """Watches the loop that it is called in."""
+    """Watch the event loop that it is called in."""
     beat = Heartbeat()
     running = asyncio.create_task(beat.run())
     try:
@@ -37,7 +37,7 @@ async def heartbeat() -> AsyncGenerator[Heartbeat]:
 
 
 def reference_seconds() -> float:
-    """What this machine needs for a plain loop over a megabyte (0.05 s on an ordinary one): a bound of CPU grows with it."""
+    """Return this machine's time for a plain loop over a megabyte (typically 0.05 s), to scale CPU limits."""
     times: list[float] = []
     for _ in range(5):
         began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Texts that make patterns slow: repeated beginnings of what they look for, long runs, and signs that cost more than others."""
+"""Texts that make patterns slow: repeated prefixes of matches, long runs, and expensive characters."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _TRIGGERS = (
 
 
 def hostile_text(kind: str, size: int) -> str:
-    """About `size` bytes of a kind in UTF-8: half of it, words that patterns are looked for with, and the other half."""
+    """Return about `size` UTF-8 bytes of one kind; half of the text are words that trigger the patterns."""
     part = PARTS[kind]
     half = (part * (size // (2 * len(part.encode())) + 1))[: size // 2]
     while len(half.encode()) > size // 2:

@@ -1,4 +1,4 @@
-"""The API over recorded answers, called in process; the conftest files of those folders take these fixtures over."""
+"""Fixtures for the API over recorded answers, called in process; conftest files import them."""
 
 from __future__ import annotations
 

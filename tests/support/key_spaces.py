@@ -1,4 +1,4 @@
-"""The keys that are declared, against those that there are."""
+"""Compare the declared keys with the existing keys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
 
 
 def key_names() -> list[str]:
-    """The names of all kinds of keys (`<…>` says of what), behind the prefix: those that features share, and those that they announce."""
+    """Return the names of all kinds of keys after the prefix (`<…>` is a placeholder), shared ones and those of features."""
     shared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
     return [*shared, *(space.name for feature in FEATURES for space in feature.keys)]
 
 
 def empty_key_spaces(keys: Collection[str]) -> list[str]:
-    """The kinds of keys of these features that can hold something personal and that none of the keys (without their prefix) is one of."""
+    """Return the kinds of personal keys of these features that match none of the given keys (without prefix)."""
     announced = [space.name for feature in FEATURES if feature.name in SHAPES for space in feature.keys if space.personal]
     patterns = {name: re.compile(re.sub("<[^>]+>", "[0-9a-f]+", name)) for name in announced}
     return [name for name, pattern in patterns.items() if not any(pattern.fullmatch(key) for key in keys)]

@@ -1,4 +1,4 @@
-"""An MCP client session to a server of ours, over each transport, and what its answers say."""
+"""Open an MCP client session to a server over each transport, and read its answers."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Session:
         self.called: set[str] = set()
 
     async def result(self, tool: str, /, **arguments: Any) -> CallToolResult:
-        """What a call answers, errors included."""
+        """Return the result of a call, including errors."""
         self.called.add(tool)
         return await self.client.call_tool(tool, arguments)
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """What a call that succeeds answers; its text says the same as its structure."""
+        """Return the result of a successful call; assert that its text equals its structure."""
         found = await self.result(tool, **arguments)
         assert not found.is_error, found.content
         assert from_json(text_of(found)) == found.structured_content
         return found.structured_content
 
     async def error(self, tool: str, /, **arguments: Any) -> str:
-        """What a call that fails says."""
+        """Return the error text of a failing call."""
         found = await self.result(tool, **arguments)
         assert found.is_error, found.structured_content
         assert found.structured_content is None
@@ -46,7 +46,7 @@ class Session:
 
 
 def text_of(found: CallToolResult) -> str:
-    """The only text of an answer."""
+    """Return the only text of an answer."""
     (block,) = found.content
     assert isinstance(block, TextContent)
     return block.text
@@ -54,7 +54,7 @@ def text_of(found: CallToolResult) -> str:
 
 @asynccontextmanager
 async def over_http(url: str, *, mode: str = "auto", headers: dict[str, str] | None = None) -> AsyncGenerator[Session]:
-    """A session over streamable HTTP, in the newest protocol (auto) or in the one with a handshake (legacy)."""
+    """Open a session over streamable HTTP, with the newest protocol (auto) or the handshake protocol (legacy)."""
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
@@ -64,14 +64,14 @@ async def over_http(url: str, *, mode: str = "auto", headers: dict[str, str] | N
 
 @asynccontextmanager
 async def over_sse(url: str, *, headers: dict[str, str] | None = None) -> AsyncGenerator[Session]:
-    """A session over SSE."""
+    """Open a session over SSE."""
     async with Client(sse_client(url, headers=headers), mode="legacy") as client:
         yield Session(client)
 
 
 @asynccontextmanager
 async def over_stdio(folder: Path, options: Sequence[str] = (), **environment: str) -> AsyncGenerator[Session]:
-    """A session with an `agent-memory mcp` of its own."""
+    """Open a session with its own `agent-memory mcp` process."""
     program = StdioServerParameters(
         command=COMMAND[0], args=[*COMMAND[1:], "mcp", *options], env=clean_environment(**environment), cwd=folder
     )

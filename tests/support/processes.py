@@ -1,4 +1,4 @@
-"""The server as its users run it: processes of their own, started, watched, stopped and killed by their ids."""
+"""Run the server as users do: separate processes, started, watched, stopped and killed by their ids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK = {
 
 
 class Running:
-    """A process of ours and everything it started. Its output goes to a file, which failures show."""
+    """A process and everything it started. Its output goes to a file, which failures show."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes] | WarmProcess, log: Path) -> None:
         self.name = name
@@ -42,11 +42,11 @@ class Running:
 
     @property
     def output(self) -> str:
-        """All that it said so far."""
+        """Return all output so far."""
         return self.log.read_text("utf-8", "replace")
 
     async def said(self, pattern: str, seconds: float = START_SECONDS) -> str:
-        """Waits until it has said something that matches, and returns the first group. Fails when it ended before."""
+        """Wait for matching output and return the first group. Fail if the process ends before."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.output)):
             ended = self.process.poll()
@@ -56,18 +56,18 @@ class Running:
         return found[1]
 
     async def base_url(self) -> str:
-        """Where the API listens, once it does."""
+        """Return the address of the API once it listens."""
         return await self.said(r"agent-memory listens on (\S+)")
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Asks it to end, waits until it and all that it started have, and returns its exit code."""
+        """Ask the process to stop, wait for it and its children, and return the exit code."""
         family = tree(self.process.pid)
         self.process.send_signal(number)
         await self._gone(family)
         return self.process.wait()
 
     async def kill(self) -> None:
-        """Kills it and everything it started with SIGKILL, all at once: nobody has the time to write anything out."""
+        """Kill the process and its children with SIGKILL at once, so that none can flush output."""
         os.kill(self.process.pid, signal.SIGSTOP)  # or it would start its Redis again
         family = tree(self.process.pid)
         for pid in reversed(family):
@@ -84,7 +84,7 @@ class Running:
 
 
 def start(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> Running:
-    """Starts `agent-memory ARGUMENTS` in a folder, with nothing of the developer's own settings; `warm`: without importing it first."""
+    """Start `agent-memory ARGUMENTS` in a folder, without the developer's settings; `warm` skips the import."""
     log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
     given = clean_environment(**{**QUICK, **environment})
     with log.open("wb") as output:
@@ -104,7 +104,7 @@ def start(folder: Path, *arguments: str, warm: bool = False, **environment: str)
 
 @asynccontextmanager
 async def running(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> AsyncGenerator[Running, None]:
-    """`start`, and whatever is left of it is killed at the end. A test that fails shows its output."""
+    """Like `start`, but kill what is left at the end. A failing test shows the output."""
     one = start(folder, *arguments, warm=warm, **environment)
     try:
         yield one
@@ -117,7 +117,7 @@ async def running(folder: Path, *arguments: str, warm: bool = False, **environme
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that descend from it, parents first."""
+    """Return a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (parent := _parent(entry)):
@@ -129,7 +129,7 @@ def tree(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and was not waited for does not."""
+    """True if a process runs; False for a zombie."""
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except OSError:

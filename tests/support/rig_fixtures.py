@@ -25,7 +25,7 @@ __all__ = ["chat", "make_chat", "make_rig", "no_settings_around", "rig"]
 
 @pytest.fixture(autouse=True)
 def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The developer's own settings must not reach a test."""
+    """Keep the developer's settings out of the tests."""
     for name in variables():
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NEIGHBOURS_AFTER_SECONDS", "0")  # see tests/conftest.py
@@ -33,7 +33,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeRig:
-    """Opens runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
+    """Open runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
 
     def make(
         chat: OpenAIChat | None = None, reranker: Reranker | None = None, embedder: EmbeddingModel | None = None, **overrides: Any
@@ -45,14 +45,14 @@ def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> Mak
 
 @pytest.fixture
 async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
-    """A runtime without a language model."""
+    """Open a runtime without a language model."""
     async with make_rig() as one:
         yield one
 
 
 @pytest.fixture
 async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[Callable[..., Awaitable[OpenAIChat]]]:
-    """Opens the look-alike's language model with other settings: `await make_chat(SETTING=…)`; each has a server of its own."""
+    """Open the look-alike's language model with other settings: `await make_chat(SETTING=…)`; each has its own server."""
     opened: list[OpenAIChat] = []
 
     async def make(**overrides: Any) -> OpenAIChat:
@@ -67,7 +67,7 @@ async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerat
 
 @pytest.fixture
 async def chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[OpenAIChat]:
-    """The look-alike's language model."""
+    """Open the look-alike's language model."""
     settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=10)
     model = await OpenAIChat.open(settings, counter=counter)
     yield model

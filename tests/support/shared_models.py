@@ -1,4 +1,4 @@
-"""The local model and the token encoding, loaded once for all tests of a process: together they are 300 MB and a second of CPU."""
+"""Load the local model and the token encoding once per process, because they need 300 MB and a CPU second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _embedders: dict[tuple[object, ...], LocalEmbedder] = {}
 
 
 async def shared_embedder(settings: Settings) -> LocalEmbedder:
-    """The real local model that these settings ask for; nobody closes it."""
+    """Return the local model of these settings; nobody closes it."""
     models = settings.models
     key = (models.local_model, models.local_threads, models.local_precision)
     if key not in _embedders:
@@ -24,7 +24,7 @@ async def shared_embedder(settings: Settings) -> LocalEmbedder:
 
 
 class _Shared(EmbedderWrapper):
-    """What a runtime is handed: the end of the runtime does not close the model."""
+    """Wrap the model for a runtime, whose end does not close it."""
 
     @classmethod
     async def open(cls, settings: Settings) -> EmbeddingModel:
@@ -38,6 +38,6 @@ class _Shared(EmbedderWrapper):
 
 
 def share_models() -> None:
-    """From now on every runtime of this process has the same local model, and every token counter the same encoding."""
+    """Make all runtimes of this process share one local model, and all token counters one encoding."""
     tokens.load_encoding = functools.cache(tokens.load_encoding)
     providers.LocalEmbedder = _Shared  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]

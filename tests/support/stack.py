@@ -1,4 +1,4 @@
-"""The whole server in one process: API, worker and runtime over a Redis, as the tests that tell the story want it."""
+"""Run the whole server in one process: API, worker and runtime over a Redis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.api import serving
 
 @asynccontextmanager
 async def working(runtime: Runtime) -> AsyncGenerator[None, None]:
-    """A worker of a runtime in this process."""
+    """Run a worker of a runtime in this process."""
     stop = asyncio.Event()
     worker = asyncio.create_task(run_worker(runtime, runtime.settings, stop))
     try:
@@ -27,6 +27,6 @@ async def working(runtime: Runtime) -> AsyncGenerator[None, None]:
 
 @asynccontextmanager
 async def stack(settings: Settings, redis_url: str) -> AsyncGenerator[str, None]:
-    """Runs the API on a free loopback port, and a worker beside it; yields the base URL."""
+    """Run the API on a free loopback port with a worker beside it; yield the base URL."""
     async with open_runtime(settings, redis_url) as runtime, working(runtime), serving(create_app(settings, runtime)) as base_url:
         yield base_url

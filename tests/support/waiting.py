@@ -1,4 +1,4 @@
-"""Waiting for what happens in the background: poll a condition, never sleep for a guess."""
+"""Wait for background work: poll a condition instead of sleeping for a guessed time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 
 
 async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, seconds: float = PATIENCE_SECONDS) -> Found:
-    """Polls `condition` until it gives something true, and returns that. Fails, naming `what`, when it takes too long."""
+    """Poll `condition` until it returns a true value, and return that. Fail with `what` after the timeout."""
     deadline = time.monotonic() + seconds
     while not (found := await condition()):
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"
@@ -26,7 +26,7 @@ async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, secon
 
 
 async def settled(memory: MemoryAPIClient, seconds: float = PATIENCE_SECONDS) -> None:
-    """Waits until the workers have done everything that is pending. Fails when they gave something up."""
+    """Wait until the workers have done all pending work. Fail if they gave up any."""
 
     work: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Processes of the command line that need not import it first: children of one process that has, with everything else of their own."""
+"""Start command-line processes quickly: fork them from one process that has imported everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IMPORTED = [
 
 
 class _Fd:
-    """A file descriptor on its way into a child."""
+    """A file descriptor that is passed to a child."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -1,4 +1,4 @@
-"""Our own OpenAI look-alike: a real HTTP server with deterministic answers and faults on demand."""
+"""An OpenAI look-alike: a real HTTP server with deterministic answers and injectable faults."""
 
 from __future__ import annotations
 

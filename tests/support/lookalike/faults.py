@@ -1,4 +1,4 @@
-"""What can be wrong with the look-alike, and for how many calls."""
+"""The faults of the look-alike, and for how many calls they last."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REJECTS = frozenset(
 
 @dataclass
 class Fault:
-    """A kind, the calls that it is left for (None = until cleared) and the endpoint ("chat", "embeddings", "rerank", None = all)."""
+    """A kind, the remaining calls (None: until cleared), and the endpoint ("chat", "embeddings", "rerank"; None: all)."""
 
     kind: str
     times: int | None
@@ -50,7 +50,7 @@ class Fault:
 
 
 class Script:
-    """The faults to come. Used from the server's thread and the test's."""
+    """The queue of faults, used from the server's thread and the test's."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Script:
         self._rejects: set[str] = set()
 
     def add(self, kind: str, times: int | None = None, endpoint: str | None = None) -> None:
-        """Queues a fault. Raises ValueError for one that does not exist."""
+        """Queue a fault. Raise ValueError for an unknown kind."""
         with self._lock:
             if kind in REJECTS:
                 self._rejects.add(kind)
@@ -69,18 +69,18 @@ class Script:
                 raise ValueError(f"there is no fault {kind!r}")
 
     def clear(self) -> None:
-        """Nothing is wrong any more."""
+        """Remove all faults."""
         with self._lock:
             self._queue.clear()
             self._rejects.clear()
 
     def rejects(self, kind: str) -> bool:
-        """Whether the server refuses (or ignores) that."""
+        """True if the server refuses (or ignores) that parameter."""
         with self._lock:
             return kind in self._rejects
 
     def next(self, endpoint: str) -> str | None:
-        """The fault of this call, which is used up by it."""
+        """Return the fault of this call and use it up."""
         with self._lock:
             for fault in self._queue:
                 if fault.endpoint in (None, endpoint):

@@ -30,7 +30,7 @@ class Scripted:
     silent: bool = False
 
     def answer(self, prompt: str) -> str | None:
-        """The answer to a prompt, or None when the look-alike is to invent one."""
+        """Return the answer to a prompt, or None if the look-alike should generate one."""
         for text, answer in self.raw.items():
             if text in _CONTEXT.sub("", prompt):
                 return answer
@@ -42,7 +42,7 @@ class Scripted:
         return None
 
     def tool_calls(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The calls of tools in the answer to these messages."""
+        """Return the tool calls in the answer to these messages."""
         last = str(messages[-1].get("content")) if messages else ""
         calls = next((calls for text, calls in self.calls.items() if text in last), [])
         return [
