@@ -1,4 +1,7 @@
-"""Requests with hostile ids and filters for every operation of the API: what a walk over OpenAPI and the tests of isolation share."""
+"""Requests with hostile ids and filters for every operation of the API.
+
+OpenAPI walk and isolation tests share them.
+"""
 
 from __future__ import annotations
 

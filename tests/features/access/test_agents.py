@@ -1,4 +1,4 @@
-"""Who is limited to some agents neither sees nor changes what is another agent's, by any operation and any tool."""
+"""A caller limited to some agents cannot read or change data of other agents, by any operation or tool."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def _attack(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> None:
         assert MARK not in answer.text, (method, path, params, body, answer.text)
 
 
-async def test_nothing_of_another_agent_is_seen_or_changed(field: Field) -> None:
+async def test_agent_limited_caller_cannot_read_or_change_other_agents_data(field: Field) -> None:
     before = await _state(field)
     assert json.dumps(before).count(MARK) > 10, "there is something to be seen"
     choose = random.Random(5)
@@ -138,7 +138,7 @@ async def test_nothing_of_another_agent_is_seen_or_changed(field: Field) -> None
     assert await _state(field) == before
 
 
-async def test_who_is_limited_to_the_agent_sees_all_of_it(field: Field) -> None:
+async def test_caller_limited_to_the_agent_sees_all_of_its_data(field: Field) -> None:
     friend = await field.guarded.caller("crew", "read", agents=["coach"])
     for path, params in (
         ("/v1/working-memory/shared", ANA),

@@ -1,4 +1,7 @@
-"""Embeddings on a tenant's model tokens of the day (row S7): counted without a round trip; nothing is lost when they are spent."""
+"""Embeddings count against the daily model tokens of a tenant (row S7).
+
+Counting needs no round trip, and no memory is lost when the budget is spent.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def _budget(rig: Rig, store: Counted, clock: Clock, most: int = 100) -> Embeddin
     return EmbeddingBudget(settings, store, embedder, paid=True, clock=clock, delay_seconds=3600)
 
 
-async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig) -> None:
+async def test_query_tokens_are_counted_locally_and_written_in_one_batch(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
     embedder = budget.metered_embedder("busy")
@@ -69,7 +72,7 @@ async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig)
     assert store.asked == [0, 40]
 
 
-async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig: Rig) -> None:
+async def test_spent_budget_refuses_new_embeddings_but_serves_cached_ones(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock, most=10)
     embedder = budget.metered_embedder("busy")
@@ -91,7 +94,7 @@ async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig:
     await budget.close()
 
 
-async def test_what_others_spend_is_seen(rig: Rig) -> None:
+async def test_flush_reads_spending_of_other_processes(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
     embedder = budget.metered_embedder("busy")
@@ -104,7 +107,7 @@ async def test_what_others_spend_is_seen(rig: Rig) -> None:
     await budget.close()
 
 
-async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_embedding_call_costs_no_tokens(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
     monkeypatch.setattr(rig.embedder, "away", True)
@@ -114,7 +117,7 @@ async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.
     assert store.spent == 0
 
 
-async def test_who_has_no_limit_or_a_local_model_is_not_counted(rig: Rig) -> None:
+async def test_tenant_without_limit_or_local_model_is_not_metered(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     settings = LimitSettings.model_validate({"tenants": {"busy": {"model_tokens_per_day": 1}}})
     embedder = ProfiledEmbedder(CachingEmbedder(rig.embedder, entries=0), ModelProfile())
@@ -122,7 +125,7 @@ async def test_who_has_no_limit_or_a_local_model_is_not_counted(rig: Rig) -> Non
         assert EmbeddingBudget(settings, store, embedder, paid=paid, clock=clock).metered_embedder(tenant) is embedder
 
 
-async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_and_searches_go_by_words(make_rig: MakeRig) -> None:
+async def test_spent_budget_defers_vectors_and_search_falls_back_to_keywords(make_rig: MakeRig) -> None:
     own = {"busy": {"model_tokens_per_day": 20}}
     async with make_rig(LIMIT_TENANTS=own, EMBEDDING_PROVIDER="openai") as rig:
 

@@ -1,6 +1,8 @@
-"""No tenant, user or namespace sees or changes what is another's: every operation, hostile ids, the same ids on both sides (row S1).
+"""No tenant, user or namespace can read or change data of another (row S1).
 
-`ISOLATION_CASES=10000` looks at so many random cases more; CI looks at a few of them and at every hostile id of the list.
+Covers every operation, hostile ids, and equal ids on both sides.
+
+`ISOLATION_CASES=10000` sets the number of random cases. CI runs a few of them and every hostile id of the list.
 """
 
 from __future__ import annotations
@@ -235,7 +237,7 @@ async def _attack_by_client(field: Field, client: AnyClient, name: str, values: 
     assert MARK not in said, (name, values, said)
 
 
-async def test_every_operation_is_attacked() -> None:
+async def test_isolation_cases_cover_every_operation_tool_and_client_method() -> None:
     """Done when 2 of the issue: an operation that no test of isolation covers is a failure."""
     document = create_app(load_settings()).openapi()
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
@@ -246,7 +248,7 @@ async def test_every_operation_is_attacked() -> None:
         assert client_attacks.arguments(name, signature, good) or len(signature.parameters) == 1 or name in ("ready", "list_operations")
 
 
-async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
+async def test_hostile_ids_never_reveal_or_change_another_owners_data(field: Field) -> None:
     before = await _state(field)
     choose = random.Random(7)
     count = 0
@@ -258,7 +260,7 @@ async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
     assert await _state(field) == before
 
 
-async def test_no_field_and_no_parameter_leads_to_another(field: Field) -> None:
+async def test_forged_owner_fields_never_reach_another_owners_data(field: Field) -> None:
     """All that can name an id or an owner, forged one by one: as the schemas have them, so that a new field is attacked as it comes."""
     before = await _state(field)
     count = 0
@@ -271,7 +273,7 @@ async def test_no_field_and_no_parameter_leads_to_another(field: Field) -> None:
 
 
 @pytest.mark.parametrize("kind", ["clients", "blocking"])
-async def test_nothing_of_another_is_seen_or_changed_by_the_client(field: Field, kind: str) -> None:
+async def test_client_methods_never_reach_another_owners_data(field: Field, kind: str) -> None:
     """The asynchronous client and its synchronous twin."""
     before = await _state(field)
     choose = random.Random(5)
@@ -283,7 +285,7 @@ async def test_nothing_of_another_is_seen_or_changed_by_the_client(field: Field,
     assert await _state(field) == before
 
 
-async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Field) -> None:
+async def test_random_ids_never_reach_another_owners_data_over_any_interface(field: Field) -> None:
     """Done when 1 of the issue, at `ISOLATION_CASES=10000`."""
     before = await _state(field)
     choose = random.Random(11)
@@ -319,7 +321,7 @@ async def _carry_out_orders(guarded: Guarded) -> None:
             assert await guarded.runtime.outbox.end_claim(DueKind.ORDER, claim)
 
 
-async def test_what_is_ordered_reaches_no_further_than_who_orders_it(field: Field, guarded: Guarded) -> None:
+async def test_background_orders_reach_only_the_data_of_their_caller(field: Field, guarded: Guarded) -> None:
     """What workers do for a caller: the orders of these attacks, carried out."""
     await _carry_out_orders(guarded)
     before = await _state(field)
@@ -341,7 +343,7 @@ async def test_what_is_ordered_reaches_no_further_than_who_orders_it(field: Fiel
     assert await _state(field) == before, "and was a dry run"
 
 
-async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
+async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded) -> None:
     """The other side: these attacks would find something if they came from somebody who may."""
     for limits in ({"users": ["ana"]}, {"namespaces": ["work", "home"]}, {"users": ["ana", "bo"], "namespaces": ["work"]}):
         friend = await guarded.caller("victim", "read", **limits)

@@ -1,4 +1,4 @@
-"""The server needs little of Redis (row S10): it runs as the ACL user that docs/running/security.md gives, and over TLS."""
+"""The server runs with the Redis ACL user of docs/running/security.md, and over TLS (row S10)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def lives(rig: Rig) -> None:
         await worker
 
 
-async def test_the_documented_user_may_do_what_the_server_does_and_no_more(
+async def test_documented_redis_acl_user_can_run_the_server_and_nothing_more(
     redis_url: str, local: LocalEmbedder, counter: TokenCounter
 ) -> None:
     prefix, place = "acl-user", urlsplit(redis_url)
@@ -115,7 +115,7 @@ async def tls_in_front_of(redis_url: str, certificate: trustme.LeafCert) -> Asyn
         server.close()
 
 
-async def test_redis_over_tls(
+async def test_server_verifies_redis_certificates_over_tls(
     redis_url: str, local: LocalEmbedder, counter: TokenCounter, tmp_path: Path, make_settings: Callable[..., Settings]
 ) -> None:
     ours, theirs = trustme.CA(), trustme.CA()

@@ -1,6 +1,9 @@
-"""A key that is limited in one dimension alone neither reads nor changes what is shared beyond its limit: rules, schemas, views, orders.
+"""A key limited in one dimension only cannot read or change shared state beyond its limit.
 
-The requests are discovered: each operation of our API, each MCP tool and each operation of the compatible APIs, for each place of a tenant.
+Covers rules, schemas, views and orders.
+
+The requests are discovered: every API operation, every MCP tool and every operation of the compatible APIs, for
+each place of a tenant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""API keys: what they open, how they end, that nothing of them is kept that could be used; and how client and commands use them."""
+"""API keys: their rights, expiry, rotation and storage, and how the client and the command line use them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEMORY = {"memories": [{"id": "m1", "text": "a fact"}]}
     ],
     ids=str,
 )
-async def test_who_is_not_known_gets_401_everywhere(guarded: Guarded, headers: dict[str, str]) -> None:
+async def test_unauthenticated_requests_get_401_on_every_path(guarded: Guarded, headers: dict[str, str]) -> None:
     client = guarded.client(**headers)
     for path in ("/v1/working-memory/", "/v1/nothing", "/metrics", "/v1/auth/tokens"):
         answer = await client.get(path)
@@ -66,7 +66,7 @@ async def test_who_is_not_known_gets_401_everywhere(guarded: Guarded, headers: d
     assert put.headers["x-request-id"]
 
 
-async def test_health_and_documentation_are_open_and_readiness_says_less(guarded: Guarded) -> None:
+async def test_health_and_docs_are_public_and_readiness_hides_checks(guarded: Guarded) -> None:
     client = guarded.client()
     for path in ("/v1/health", "/v1/health/", "/docs", "/openapi.json"):
         assert (await client.get(path)).status_code == 200, path
@@ -75,13 +75,13 @@ async def test_health_and_documentation_are_open_and_readiness_says_less(guarded
     assert (await guarded.operator.get("/metrics")).status_code == 200
 
 
-async def test_both_headers_carry_a_key(guarded: Guarded) -> None:
+async def test_api_key_works_in_either_header(guarded: Guarded) -> None:
     secret = (await guarded.key())["token"]
     for headers in ({"authorization": f"Bearer {secret}"}, {"authorization": f"bEARER {secret}"}, {"x-api-key": secret}):
         assert (await guarded.client(**headers).get("/v1/working-memory/")).status_code == 200
 
 
-async def test_a_role_does_what_it_may(guarded: Guarded) -> None:
+async def test_each_role_can_do_exactly_what_it_allows(guarded: Guarded) -> None:
     reader, writer, admin = [await guarded.caller("roles", role) for role in ("read", "write", "admin")]
     assert (await writer.put("/v1/working-memory/s1", json=SESSION)).status_code == 200
     assert (await writer.post("/v1/long-term-memory/", json=MEMORY)).status_code == 200
@@ -119,7 +119,7 @@ async def test_a_role_does_what_it_may(guarded: Guarded) -> None:
     assert (await admin.get("/v1/auth/tokens")).status_code == 200
 
 
-async def test_an_administrator_sees_and_makes_keys_of_the_own_tenant_only(guarded: Guarded) -> None:
+async def test_administrator_sees_and_creates_keys_of_the_own_tenant_only(guarded: Guarded) -> None:
     mine, theirs = await guarded.key("t-one", "admin"), await guarded.key("t-two", "admin", description="theirs")
     client = guarded.client(mine["token"])
     listed = (await client.get("/v1/auth/tokens")).json()["tokens"]
@@ -136,7 +136,7 @@ async def test_an_administrator_sees_and_makes_keys_of_the_own_tenant_only(guard
     assert (await guarded.client(theirs["token"]).get("/v1/working-memory/")).status_code == 200
 
 
-async def test_a_secret_is_shown_once_and_kept_nowhere(guarded: Guarded) -> None:
+async def test_token_secret_is_shown_once_and_never_stored(guarded: Guarded) -> None:
     made = await guarded.key("shown", description="for the tests")
     assert len(made["token"]) >= 43
     assert made["last_used_at"] is None
@@ -154,7 +154,7 @@ async def test_a_secret_is_shown_once_and_kept_nowhere(guarded: Guarded) -> None
     assert not [value for value in kept if made["token"].encode() in value]
 
 
-async def test_the_same_secret_cannot_be_given_twice(guarded: Guarded) -> None:
+async def test_reusing_a_token_secret_is_a_conflict(guarded: Guarded) -> None:
     own = "chosen-by-the-caller-0123456789"
     await guarded.key("twice", token=own)
     answer = await guarded.operator.post("/v1/auth/tokens", json={"tenant": "other", "token": own})
@@ -162,7 +162,7 @@ async def test_the_same_secret_cannot_be_given_twice(guarded: Guarded) -> None:
     assert (await guarded.client(own).get("/v1/working-memory/")).status_code == 200
 
 
-async def test_a_revoked_key_is_refused_by_every_process_from_the_answer_on(guarded: Guarded, redis_url: str) -> None:
+async def test_revoked_key_is_refused_by_every_process_immediately(guarded: Guarded, redis_url: str) -> None:
     made = await guarded.key()
     async with open_runtime(guarded.runtime.settings, redis_url) as second:
         transport = httpx.ASGITransport(create_app(second.settings, second))
@@ -192,7 +192,7 @@ async def test_a_revoked_key_is_refused_by_every_process_from_the_answer_on(guar
     assert (await guarded.operator.delete(f"/v1/auth/tokens/{made['id']}")).status_code == 404
 
 
-async def test_rotation_has_no_moment_without_a_key_that_counts(guarded: Guarded) -> None:
+async def test_rotated_key_keeps_the_old_one_valid_during_the_grace_period(guarded: Guarded) -> None:
     made = await guarded.key("rotated", users=["ana"])
     rotated = (await guarded.operator.post(f"/v1/auth/tokens/{made['id']}/rotate", json={"grace_seconds": 3600})).json()
     assert rotated["id"] == made["id"]
@@ -238,13 +238,13 @@ async def test_an_expired_key_is_refused(guarded: Guarded) -> None:
     ],
     ids=str,
 )
-async def test_a_key_that_cannot_be_meant_is_refused(guarded: Guarded, body: dict[str, object]) -> None:
+async def test_invalid_key_request_is_refused(guarded: Guarded, body: dict[str, object]) -> None:
     answer = await guarded.operator.post("/v1/auth/tokens", json=body)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][0] == "body"
 
 
-async def test_checking_a_key_costs_the_same_for_one_and_for_a_thousand(redis_url: str) -> None:
+async def test_key_check_takes_under_200_microseconds_for_one_and_a_thousand_keys(redis_url: str) -> None:
     """Done when 3 of the issue: below 0.2 ms in the median; a look-up for each request of a second, at most, and none of the others."""
     settings = load_settings(KEY_PREFIX="auth-cost", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", AUTH_MODE="token")
     async with open_runtime(settings, redis_url) as runtime:
@@ -267,7 +267,7 @@ async def _median(gate: TokenGate, secret: str) -> float:
     return statistics.median(times)
 
 
-async def test_an_administrator_looks_after_keys_with_the_client(guarded: Guarded) -> None:
+async def test_administrator_can_manage_keys_with_the_client(guarded: Guarded) -> None:
     async with MemoryAPIClient(CONFIG, transport=guarded.transport) as client:
         made = await client.create_token(CreateTokenRequest(description="of the client", tenant="t1", users=["ana"]))
         assert (made.tenant, made.users, made.role) == ("t1", ["ana"], RoleEnum.WRITE)
@@ -293,7 +293,7 @@ async def test_an_administrator_looks_after_keys_with_the_client(guarded: Guarde
         assert refused.value.status_code == 403
 
 
-async def test_so_does_the_synchronous_one(guarded: Guarded) -> None:
+async def test_administrator_can_manage_keys_with_the_synchronous_client(guarded: Guarded) -> None:
     bridge = Bridge(guarded.transport)
 
     def program() -> None:
@@ -307,7 +307,7 @@ async def test_so_does_the_synchronous_one(guarded: Guarded) -> None:
     await asyncio.to_thread(program)
 
 
-async def test_a_call_shows_the_key_that_a_server_wants(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cli_call_sends_the_api_key(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)
     key = (await guarded.key("t3"))["token"]
     async with serving(create_app(settings, guarded.runtime)) as url, httpx.AsyncClient(base_url=url, headers={"x-api-key": key}) as http:

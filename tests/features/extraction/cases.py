@@ -1,4 +1,4 @@
-"""Running a written-down conversation through the real pipeline, and reading what is remembered afterwards."""
+"""Run a scripted conversation through the real pipeline and read the resulting memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scripted conversations: each ends in exactly the expected current facts, history and evidence. One server runs them all."""
+"""Each scripted conversation must end in exactly the expected facts, history and evidence.
+
+One server runs them all.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ def _expected(value: Any, actual: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_memory_after(talked: Talked, name: str) -> None:
+async def test_conversation_leaves_exactly_the_expected_memories(talked: Talked, name: str) -> None:
     conversation = talked.conversations[name]
     case = conversation.case
     memory = talked.memories[name]
@@ -137,7 +140,7 @@ async def test_memory_after(talked: Talked, name: str) -> None:
         assert len(asked) == case["calls"]
 
 
-async def test_each_batch_costs_two_calls_at_most(talked: Talked) -> None:
+async def test_each_batch_costs_at_most_two_model_calls(talked: Talked) -> None:
     """One for the facts, at most one for what they do to the others; a batch that failed is asked about again."""
     prompts = [body["messages"][-1]["content"] for body in talked.model.bodies("chat")]
     new = [_texts(prompt.split("New messages", 1)[-1]) for prompt in prompts if "New messages" in prompt]

@@ -1,4 +1,7 @@
-"""The same text twice, by any two entrances, is one memory with two pieces of evidence. One server, every ordered pair."""
+"""The same text, written twice through any two entrances, is one memory with two pieces of evidence.
+
+One server runs every ordered pair.
+"""
 
 from __future__ import annotations
 
@@ -226,7 +229,9 @@ async def kept(server: Server) -> dict[tuple[str, str], Kept]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[" then ".join(pair) for pair in PAIRS])
-async def test_twice_is_one_memory_with_two_pieces_of_evidence(kept: dict[tuple[str, str], Kept], pair: tuple[str, str]) -> None:
+async def test_same_text_through_two_entrances_is_one_memory_with_two_evidence_pieces(
+    kept: dict[tuple[str, str], Kept], pair: tuple[str, str]
+) -> None:
     one = kept[pair]
     (memory,) = one.found
     assert one.listed == 1

@@ -1,4 +1,4 @@
-"""Extraction: facts and cursor move together or not at all."""
+"""Extraction writes the facts and the cursor together or not at all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def answering(chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, *answers: dict[
     monkeypatch.setattr(chat, "structured", structured)
 
 
-async def test_facts_know_their_session_and_their_messages(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_facts_record_their_session_and_messages(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", "Anna lives in Oslo", "hello", "Ben went to Rome yesterday", namespace="n", user_id="u")
         await rig.work()
@@ -67,7 +67,7 @@ async def test_facts_know_their_session_and_their_messages(make_rig: MakeRig, ch
         assert {message.discrete_memory_extracted for message in messages} == {"t"}
 
 
-async def test_only_new_messages_are_asked_about_with_a_few_before_them(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_extraction_sends_only_new_messages_with_a_little_context(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *(f"Fact number {number} is known" for number in range(30)))
         await rig.work()
@@ -83,7 +83,7 @@ async def test_only_new_messages_are_asked_about_with_a_few_before_them(make_rig
         assert len(await facts(rig)) == 31
 
 
-async def test_long_backlogs_go_in_batches(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_long_backlog_is_extracted_in_batches(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF, EXTRACTION_BATCH_TOKENS=200) as rig:
         await rig.append("s", *(f"Fact number {number} is known to all of us" for number in range(100)))
         await rig.work(DueKind.SESSION, X)
@@ -96,7 +96,7 @@ async def test_long_backlogs_go_in_batches(make_rig: MakeRig, chat: OpenAIChat, 
     "fault",
     ["garbage", "wrong_types", "truncated", "refusal", "empty_choices", "no_content", "length", "html", "garbage_body", "null", "500"],
 )
-async def test_a_wrong_answer_leaves_everything_as_it_was(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str) -> None:
+async def test_invalid_model_answer_changes_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", "Anna lives in Oslo")
         lookalike.set_fault(fault)
@@ -110,7 +110,7 @@ async def test_a_wrong_answer_leaves_everything_as_it_was(make_rig: MakeRig, cha
         assert message.discrete_memory_extracted == "f"
 
 
-async def test_what_a_model_writes_is_made_fit_to_be_stored(make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_odd_model_output_is_cleaned_before_storage(make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = [
         {"text": "\x00 bell \x07 and\x1b[0m e\u0301", "topics": ["a,b", "\x00", " x "], "entities": ["\ud800"], "messages": [99, -1, 0]},
         {"text": "\x00\x01", "messages": [1]},
@@ -134,7 +134,9 @@ async def test_what_a_model_writes_is_made_fit_to_be_stored(make_rig: MakeRig, c
         assert (await rig.rt.outbox.backlog())[DueKind.MEMORY].pending == 0
 
 
-async def test_the_same_fact_again_is_the_same_memory(make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeated_fact_is_stored_once_with_more_evidence(
+    make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answering(chat, monkeypatch, {"text": "Anna lives in Oslo."}, {"text": " anna  lives in oslo. "}, {"text": "Anna lives in Oslo."})
     async with make_rig(chat, **OFF) as rig:
         for session in ("s", "s", "t"):
@@ -145,7 +147,7 @@ async def test_the_same_fact_again_is_the_same_memory(make_rig: MakeRig, chat: O
         assert sorted([one.session_id, *(evidence["session_id"] for evidence in later)]) == ["s", "s", "t"]
 
 
-async def test_a_fact_that_was_deleted_is_not_found_again(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_deleted_fact_is_not_extracted_again_after_a_replay(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", "Anna lives in Oslo")
         (claim,) = await rig.claim(X)
@@ -162,7 +164,7 @@ async def test_a_fact_that_was_deleted_is_not_found_again(make_rig: MakeRig, cha
 
 
 @pytest.mark.parametrize("change", ["delete", "delete and write", "append", "put"])
-async def test_what_happens_to_the_session_while_the_model_thinks(
+async def test_session_change_during_extraction_is_respected(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, change: str
 ) -> None:
     async with make_rig(chat, **OFF) as rig:
@@ -187,7 +189,7 @@ async def test_what_happens_to_the_session_while_the_model_thinks(
         assert said == {"delete": [], "delete and write": both[1:]}.get(change, both)
 
 
-async def test_many_workers_make_each_fact_once(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_parallel_workers_store_each_fact_once(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **OFF, EXTRACTION_BATCH_TOKENS=100) as rig:
         await rig.append("s", *(f"Fact number {number} is known" for number in range(40)))
         made = await gathered(extract_facts(rig.rt, rig.sid(REF)) for _ in range(4))
@@ -195,7 +197,7 @@ async def test_many_workers_make_each_fact_once(make_rig: MakeRig, chat: OpenAIC
         assert len(await facts(rig)) == 40
 
 
-async def test_extraction_and_promotion_do_not_lose_what_the_other_waits_for(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_parallel_extraction_and_promotion_lose_no_message(make_rig: MakeRig, chat: OpenAIChat) -> None:
     """Each trims the journal only as far as both are; what one reads is never shifted under it by the other."""
     async with make_rig(chat, EXTRACTION_DEBOUNCE_SECONDS="0", EXTRACTION_BATCH_TOKENS=100) as rig:
 
@@ -216,7 +218,7 @@ async def test_extraction_and_promotion_do_not_lose_what_the_other_waits_for(mak
         assert await rig.rt.client.llen(journal) == 10
 
 
-async def test_a_huge_message_does_not_stop_a_small_model(
+async def test_huge_message_does_not_exceed_a_small_context(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat.context.note_limit(4000)
@@ -230,7 +232,7 @@ async def test_a_huge_message_does_not_stop_a_small_model(
 
 
 @pytest.mark.parametrize("without", ["chat", "setting"])
-async def test_no_extraction_without_a_model_or_against_the_setting(
+async def test_extraction_is_off_without_a_model_or_by_setting(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, without: str
 ) -> None:
     opened: Callable[[], Any] = lambda: make_rig(None) if without == "chat" else make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION="false")  # noqa: E731
@@ -242,7 +244,7 @@ async def test_no_extraction_without_a_model_or_against_the_setting(
         assert (await rig.rt[SessionService].get(SCOPE, "s")).session.messages[0].discrete_memory_extracted == "t"
 
 
-async def test_a_fact_is_trusted_as_far_as_the_least_of_what_it_cites(
+async def test_fact_has_the_lowest_trust_of_its_cited_messages(
     make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_rig(chat, **OFF) as rig:
@@ -256,7 +258,7 @@ async def test_a_fact_is_trusted_as_far_as_the_least_of_what_it_cites(
         assert [(one.source_class, one.trust) for one in await facts(rig)] == [("user", 1.0), ("user", 0.7)]
 
 
-async def test_a_model_is_not_told_what_a_harness_put_into_a_message(
+async def test_text_inserted_by_a_harness_is_not_sent_to_the_model(
     make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

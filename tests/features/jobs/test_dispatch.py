@@ -1,4 +1,4 @@
-"""The whole worker: outbox, relay, docket and tasks, over the real Redis."""
+"""The whole worker over a real Redis: outbox, relay, docket and tasks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def found(rig: Rig, text: str, mode: str = "semantic") -> list[str]:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_everything_is_done_once(make_rig: MakeRig, chat: OpenAIChat, workers: int) -> None:
+async def test_worker_does_all_work_exactly_once(make_rig: MakeRig, chat: OpenAIChat, workers: int) -> None:
     async with make_rig(chat, **QUICK) as rig, working(rig, workers):
         await gathered(rig.append(f"s{number}", f"Anna ate fig number {number}", "hello") for number in range(30))
         await create(rig, *(f"plum {number}" for number in range(100)))
@@ -90,7 +90,7 @@ async def test_everything_is_done_once(make_rig: MakeRig, chat: OpenAIChat, work
         assert not {f"{what}:{kind}" for what in ("try", "why", "due", "dead") for kind in WORK} & await rig.raw_keys()
 
 
-async def test_a_bad_memory_holds_up_no_other(make_rig: MakeRig) -> None:
+async def test_corrupt_memory_does_not_block_others(make_rig: MakeRig) -> None:
     async with make_rig(**QUICK) as rig:
         await create(rig, *(f"plum {number}" for number in range(10)))
         mid = rig.rt[MemoryStore].mid(SCOPE, "plum 3")
@@ -103,7 +103,7 @@ async def test_a_bad_memory_holds_up_no_other(make_rig: MakeRig) -> None:
         assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
 
 
-async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig) -> None:
+async def test_broken_queue_of_one_kind_does_not_block_others(make_rig: MakeRig) -> None:
     async with make_rig(**QUICK) as rig:
         broken = rig.keys.due(DueKind.ORDER)
         await rig.rt.client.set(broken, "no marks")
@@ -124,7 +124,7 @@ async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig
         assert len(claims.claims) == 1
 
 
-async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:
+async def test_indexing_resumes_after_an_embedder_outage(make_rig: MakeRig) -> None:
     async with make_rig(**QUICK) as rig, working(rig):
         rig.embedder.away = True
         await create(rig, "the ferry to Elba")
@@ -140,7 +140,9 @@ async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:
         assert (await rig.rt.outbox.backlog())[DueKind.MEMORY].dead == 0
 
 
-async def test_a_busy_session_with_a_slow_model(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_appends_during_a_slow_summary_are_processed_without_failures(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     """Appends during one long summary are no failures of it, and what they brought is done after it."""
     async with make_rig(chat, **QUICK) as rig, working(rig):
         long = [f"Turn {number}: somebody carried {number} baskets of figs to the harbour" for number in range(60)]
@@ -162,7 +164,7 @@ async def test_a_busy_session_with_a_slow_model(make_rig: MakeRig, chat: OpenAIC
         assert state.messages[-1].message.content == "quick 39"
 
 
-async def test_stopping_ends_what_runs_and_leaves_the_rest_due(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_shutdown_finishes_running_work_and_leaves_the_rest_due(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **QUICK, INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY="false") as rig:
         lookalike.latency_seconds = 0.3
         try:
@@ -178,7 +180,7 @@ async def test_stopping_ends_what_runs_and_leaves_the_rest_due(make_rig: MakeRig
         assert len(await rig.stored()) == 2
 
 
-async def test_work_that_a_dead_worker_had_is_done_by_another(make_rig: MakeRig) -> None:
+async def test_work_of_a_dead_worker_is_done_by_another(make_rig: MakeRig) -> None:
     async with make_rig(**QUICK, WORKER_LEASE_SECONDS=1) as rig:
         await rig.append("s", "Anna lives in Oslo")
         (claim,) = await rig.claim(DueKind.SESSION, lease_seconds=1)
@@ -188,7 +190,7 @@ async def test_work_that_a_dead_worker_had_is_done_by_another(make_rig: MakeRig)
         assert [one.text for one in await rig.stored()] == ["Anna lives in Oslo"]
 
 
-async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """In docket it would only age: its leases would end, and all of it would be claimed again and again."""
     waiting = 0
     gate = asyncio.Event()
@@ -239,7 +241,7 @@ def fail_first_schedule(monkeypatch: pytest.MonkeyPatch, outcome: Schedule) -> l
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_what_could_not_be_handed_over_does_not_wait_for_its_lease(
+async def test_failed_handover_to_docket_is_retried_before_the_lease_ends(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     add_many = Docket.add_many
@@ -260,7 +262,7 @@ async def test_what_could_not_be_handed_over_does_not_wait_for_its_lease(
 
 
 @pytest.mark.parametrize("overdue", [True, False])
-async def test_tasks_that_docket_could_not_schedule_do_not_wait_for_their_lease(
+async def test_unscheduled_docket_tasks_are_retried_before_the_lease_ends(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, overdue: bool
 ) -> None:
     """All memories of a batch, also those whose former claim ended with its worker."""
@@ -284,7 +286,7 @@ async def test_tasks_that_docket_could_not_schedule_do_not_wait_for_their_lease(
         assert sorted(await found(rig, "fig")) == ["fig one", "fig three", "fig two"]
 
 
-async def test_a_delivery_after_the_end_of_its_run_holds_up_no_further_task_of_its_key(rig: Rig) -> None:
+async def test_redelivery_after_completion_does_not_block_the_next_task_of_its_key(rig: Rig) -> None:
     async with rig.rt.docket() as docket:
         Tasks(rig.rt).register(docket)
         call = docket.call(TaskName.PROCESS_SESSION.value, key="session:s")("s", 1, 1)
@@ -307,7 +309,7 @@ async def test_every_task_has_an_implementation(rig: Rig) -> None:
             Tasks.register(object(), docket)  # pyright: ignore[reportArgumentType]
 
 
-async def test_a_failure_is_recorded_with_its_reason_and_its_kind(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failure_is_recorded_with_type_and_reason(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: Any) -> int:
         raise ModelAnswerInvalid("it talks nonsense", reason="not JSON")
 
@@ -323,7 +325,7 @@ async def test_a_failure_is_recorded_with_its_reason_and_its_kind(make_rig: Make
             assert (await rig.rt.outbox.reasons(DueKind.SESSION))[claim.member] == reason
 
 
-async def test_the_cursor_of_an_index_task_that_failed_in_part(make_rig: MakeRig) -> None:
+async def test_failed_batch_is_retried_memory_by_memory(make_rig: MakeRig) -> None:
     """After a batch failed each memory goes alone, and all good ones are found."""
     async with make_rig(**QUICK) as rig:
         await rig.rt[MemoryStore].write(SCOPE, [record(f"plum {number}") for number in range(5)])
@@ -339,7 +341,7 @@ async def test_the_cursor_of_an_index_task_that_failed_in_part(make_rig: MakeRig
         assert await rig.rt.outbox.reasons(DueKind.MEMORY) == {}
 
 
-def test_delays_double_with_jitter_up_to_the_most() -> None:
+def test_backoff_doubles_with_jitter_up_to_the_maximum() -> None:
     for attempt in range(1, 200):
         whole = min(300.0, 1.0 * 2 ** min(attempt - 1, 30))
         assert whole / 2 <= backoff(attempt, 1.0, 300.0) <= whole

@@ -1,4 +1,4 @@
-"""Background work over HTTP: idempotency keys, waiting, operations, dead letters, deletions that cascade, and why a search is as it is."""
+"""Background work over HTTP: idempotency keys, waiting, operations, dead letters and cascading deletions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def memory(text: str, **fields: object) -> dict[str, object]:
     return {"memories": [{"id": str(ULID()), "text": text, **fields}]}
 
 
-async def test_the_same_request_under_a_key_is_done_once(live: httpx.AsyncClient) -> None:
+async def test_request_repeated_with_the_same_key_runs_once(live: httpx.AsyncClient) -> None:
     user = str(ULID())
     body = {"user_id": user, "messages": [{"role": "user", "content": "only once", "created_at": "2026-01-01T00:00:00Z"}]}
     path, headers = f"/v1/working-memory/{user}/messages", {"Idempotency-Key": str(ULID())}
@@ -54,7 +54,7 @@ async def test_the_same_request_under_a_key_is_done_once(live: httpx.AsyncClient
     assert len(session["messages"]) == 1
 
 
-async def test_a_key_stands_for_one_request_only(live: httpx.AsyncClient) -> None:
+async def test_idempotency_key_of_another_request_is_refused(live: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": str(ULID())}
     assert (await live.post("/v1/long-term-memory/", json=memory("a"), headers=headers)).status_code == 200
     other = await live.post("/v1/long-term-memory/", json=memory("b"), headers=headers)
@@ -62,7 +62,9 @@ async def test_a_key_stands_for_one_request_only(live: httpx.AsyncClient) -> Non
     assert other.json()["detail"][0]["loc"] == ["header", "Idempotency-Key"]
 
 
-async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient, Runtime], live: httpx.AsyncClient) -> None:
+async def test_request_with_a_running_idempotency_key_is_a_conflict(
+    worked: tuple[httpx.AsyncClient, Runtime], live: httpx.AsyncClient
+) -> None:
     client, runtime = worked
 
     key, body = str(ULID()), b'{"memories": []}'
@@ -76,7 +78,7 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
     assert 1 <= int(refused.headers["Retry-After"]) <= LEASE_SECONDS
 
 
-async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+async def test_idempotency_key_lease_is_renewed_while_its_request_runs(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     _, runtime = worked
     scope, key = scope_of_request(runtime.settings), str(ULID())
     service = IdempotencyService(runtime.client, runtime.keys, lease_seconds=0.3)
@@ -107,7 +109,7 @@ async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple
     assert await end_of_lease() > last, "who lost a key does not take it from whoever has it now"
 
 
-async def test_a_refused_request_may_be_corrected_under_its_key(live: httpx.AsyncClient) -> None:
+async def test_refused_request_can_be_corrected_under_the_same_key(live: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": str(ULID())}
     refused = await live.post(
         "/v1/long-term-memory/search", json={"text": "x", "search_mode": "keyword", "distance_threshold": 0.5}, headers=headers
@@ -117,12 +119,12 @@ async def test_a_refused_request_may_be_corrected_under_its_key(live: httpx.Asyn
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "tab\there", "ümlaut"])
-async def test_a_key_that_does_not_fit_is_refused(live: httpx.AsyncClient, key: str) -> None:
+async def test_invalid_idempotency_key_is_refused(live: httpx.AsyncClient, key: str) -> None:
     answer = await live.post("/v1/long-term-memory/search", json={}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
     assert answer.status_code == 422
 
 
-async def test_a_create_can_wait_until_it_is_searchable(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+async def test_create_can_wait_until_the_memory_is_searchable(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     client, _ = worked
     user = str(ULID())
     answer = await client.post("/v1/long-term-memory/", params={"wait": "true"}, json=memory("The boat is called Aurora", user_id=user))
@@ -132,7 +134,7 @@ async def test_a_create_can_wait_until_it_is_searchable(worked: tuple[httpx.Asyn
     assert [hit["text"] for hit in found["memories"]] == ["The boat is called Aurora"]
 
 
-async def test_without_a_worker_waiting_ends_and_says_so(live: httpx.AsyncClient) -> None:
+async def test_wait_without_a_worker_times_out_and_reports_not_searchable(live: httpx.AsyncClient) -> None:
     answer = await live.post("/v1/long-term-memory/", params={"wait": 0.05}, json=memory("Nobody embeds this"))
     assert (answer.status_code, answer.headers["x-searchable"]) == (200, "false")
 
@@ -153,12 +155,12 @@ async def test_accepted_work_has_an_operation_until_it_is_done(live: httpx.Async
     assert (finished["state"], finished["stages"]["promoted"]) == ("done", 1)
 
 
-async def test_what_does_not_exist_has_no_operation(live: httpx.AsyncClient) -> None:
+async def test_unknown_operation_is_not_found(live: httpx.AsyncClient) -> None:
     for name in ("session-0", "memory-" + "0" * 32, "nonsense", "deletion-x", "session-"):
         assert (await live.get(f"/v1/operations/{name}")).status_code == 404
 
 
-async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str, tmp_path: Path) -> None:
+async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url: str, tmp_path: Path) -> None:
     settings = load_settings(KEY_PREFIX=f"dead{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     from agent_memory.interfaces.http.app import create_app
     from tests.support.api import serving
@@ -213,7 +215,7 @@ async def test_operations_are_paged(live: httpx.AsyncClient) -> None:
     assert set(names) <= set(seen)
 
 
-async def test_a_session_goes_with_its_memories_when_asked(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+async def test_session_is_deleted_with_its_memories_on_request(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     client, _ = worked
     user = str(ULID())
     for session in ("gone", "kept"):
@@ -230,7 +232,7 @@ async def test_a_session_goes_with_its_memories_when_asked(worked: tuple[httpx.A
     assert receipt["state"] == "done"
 
 
-async def test_a_user_goes_with_everything_and_nobody_else_does(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+async def test_deleting_a_user_deletes_all_its_data_and_nobody_elses(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     client, runtime = worked
     going, staying = str(ULID()), str(ULID())
     for user in (going, staying):
@@ -253,7 +255,7 @@ async def _settled(runtime: Runtime) -> bool:
     return all(backlog.pending == 0 for backlog in (await runtime.outbox.backlog()).values())
 
 
-async def test_strict_durability_answers_when_the_write_is_on_disk(redis_url: str) -> None:
+async def test_strict_durability_accepts_writes(redis_url: str) -> None:
     settings = load_settings(KEY_PREFIX=f"strict{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", DURABILITY="strict")
     async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url) as client:
         put = await client.put("/v1/working-memory/s", json={"messages": [{"role": "user", "content": "on disk"}]})
@@ -261,7 +263,7 @@ async def test_strict_durability_answers_when_the_write_is_on_disk(redis_url: st
         assert (await client.post("/v1/long-term-memory/", json=memory("on disk"), params={"wait": 10})).headers["x-searchable"] == "true"
 
 
-def test_states_and_kinds_are_those_of_the_outbox() -> None:
+def test_operation_states_and_kinds_match_the_outbox() -> None:
     from agent_memory_client.models import OperationKind
 
     # Periodic jobs are nobody's accepted work, and an export is done while it is read.
@@ -269,7 +271,7 @@ def test_states_and_kinds_are_those_of_the_outbox() -> None:
     assert OperationState.DEAD == "dead"
 
 
-async def test_a_session_can_be_made_only_if_there_is_none(live: httpx.AsyncClient) -> None:
+async def test_if_none_match_creates_a_session_only_if_it_does_not_exist(live: httpx.AsyncClient) -> None:
     path, body = f"/v1/working-memory/{ULID()}", {"messages": []}
     made = await live.put(path, json=body, headers={"If-None-Match": "*"})
     assert made.status_code == 200

@@ -1,4 +1,4 @@
-"""Periodic jobs: each runs once per period, whoever does it, and a crash or a failure loses none."""
+"""Each periodic job runs once per period on any worker. A crash or a failure loses no job."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_which_jobs_run_and_how_often() -> None:
+def test_job_periods_follow_the_settings() -> None:
     assert periods(load_settings()) == PERIODS
     without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
     assert periods(without) == {"procedures": 3600.0, "profile": 3600.0, "items": 600.0, "timeline": 300.0, **OF_FEATURES}
@@ -85,7 +85,7 @@ def test_which_jobs_run_and_how_often() -> None:
     assert periods(forgets)["forget"] == 300.0
 
 
-async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
+async def test_each_job_first_runs_one_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
     async with working(rig), rig.rt.docket() as docket:
         times = await scheduled(docket, len(PERIODS))
         seconds, _ = await rig.rt.client.time()
@@ -96,7 +96,7 @@ async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Ri
     assert runs == []
 
 
-async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
+async def test_job_runs_once_with_several_workers(rig: Rig, runs: list[str]) -> None:
     async with working(rig), working(rig), rig.rt.docket() as docket:
         await scheduled(docket, len(PERIODS))
         await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
@@ -110,7 +110,7 @@ async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: li
     assert runs == ["compact"]
 
 
-async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_job_is_retried_soon_and_never_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = 0
 
     async def broken(_: Runtime) -> int:
@@ -125,7 +125,7 @@ async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig:
     assert tries == 40
 
 
-async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_job_that_kills_its_workers_is_skipped_until_its_next_period(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """docket delivers it again each time its worker dies."""
     deaths = 0
 
@@ -145,14 +145,14 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
     assert deaths == 9, "the next period is a new try"
 
 
-async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: list[str]) -> None:
+async def test_disabled_job_does_not_run(make_rig: MakeRig, runs: list[str]) -> None:
     async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig, working(rig), rig.rt.docket() as docket:
         still = PERIODS.keys() - {"compact", "contradictions"}
         assert set(await scheduled(docket, len(still))) == still
     assert runs == []
 
 
-async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
+async def test_periodic_jobs_do_not_count_as_pending_work(rig: Rig) -> None:
     async with working(rig), rig.rt.docket() as docket:
         await scheduled(docket, len(PERIODS))
         work = (await rig.rt.ready()).checks["work"]
@@ -160,7 +160,7 @@ async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
         assert {state["pending"] for state in work.values()} == {0}
 
 
-async def test_two_real_workers_share_the_periods(make_rig: MakeRig) -> None:
+async def test_two_workers_run_periodic_jobs(make_rig: MakeRig) -> None:
     async with make_rig(COMPACTION_EVERY_MINUTES=0.001, SUMMARY_VIEW_REFRESH_EVERY_MINUTES=0.001) as rig:
         stop = asyncio.Event()
         workers = [asyncio.create_task(run_worker(rig.rt, rig.settings, stop)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What is queued cannot run code in a worker, whoever wrote it (row S10)."""
+"""Queued data cannot run code in a worker, whoever wrote it (row S10)."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def test_a_pickle_that_names_code_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [("m", 1, 2), (["a", "b"], [1, 2**60], [1.5]), {}, {"a": None, "b": True, "c": b"x"}])
-def test_plain_data_comes_through(value: Any) -> None:
+def test_plain_data_is_unpickled_unchanged(value: Any) -> None:
     assert loads(pickle.dumps(value)) == loads(cloudpickle.dumps(value)) == value
 
 
-async def test_a_worker_sets_such_messages_aside_and_goes_on(make_rig: MakeRig, tmp_path: Path) -> None:
+async def test_worker_sets_malicious_messages_aside_and_continues(make_rig: MakeRig, tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     soon = {"WORKER_REDELIVERY_TIMEOUT_SECONDS": 1, "WORKER_LEASE_SECONDS": 2}
     async with make_rig(**soon) as rig, rig.rt.docket() as docket:

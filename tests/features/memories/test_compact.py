@@ -1,4 +1,4 @@
-"""Compaction: what says the same becomes one memory, and nothing that somebody knows or said is lost."""
+"""Compaction merges memories with the same meaning, and loses nothing that a caller knows or said."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def everything(rig: Rig) -> dict[str, MemoryRecord]:
     return {one.id: one for one in await rig.stored()}
 
 
-async def test_three_groups_of_four_copies_lose_nine(rig: Rig) -> None:
+async def test_compaction_reduces_three_groups_of_four_copies_to_three_memories(rig: Rig) -> None:
     texts = ["Ada likes green tea.", "Ada lives in Turin", "Ada plays the violin"]
     await rig.remember(*(record(text, f"{text}-{copy}", user_id="ada") for text in texts for copy in range(4)), record("Ada sings"))
     assert await compact(rig.rt, SCOPE, Selection()) == 9
@@ -57,14 +57,14 @@ async def test_three_groups_of_four_copies_lose_nine(rig: Rig) -> None:
     assert await compact(rig.rt, SCOPE, Selection()) == 0
 
 
-async def test_more_than_a_thousand_memories_are_compared(rig: Rig) -> None:
+async def test_compaction_compares_more_than_a_thousand_memories(rig: Rig) -> None:
     records = [record(f"Fact number {n % 700} of Ada", f"m{n}", created_at=WHEN + timedelta(seconds=n)) for n in range(1400)]
     await rig.rt[MemoryStore].write(SCOPE, records)
     assert await compact(rig.rt, SCOPE, Selection()) == 700
     assert set(await everything(rig)) == {f"m{n}" for n in range(700)}, "the oldest of each stays"
 
 
-async def test_evidence_tags_and_counts_are_united(rig: Rig) -> None:
+async def test_merge_unites_evidence_tags_and_counts(rig: Rig) -> None:
     read = datetime(2025, 5, 1, tzinfo=UTC)
     first = fact("Ada likes tea", "s1", extracted_from=["m1"], topics=["tea"], access_count=2, metadata={"a": 1})
     second = fact("ada  likes TEA.", "s2", day=1, extracted_from=["m2", "m1"], topics=["drinks"], entities=["Ada"], access_count=3,
@@ -79,7 +79,7 @@ async def test_evidence_tags_and_counts_are_united(rig: Rig) -> None:
     assert [hit.record.id for hit in hits[1]] == [first.id]
 
 
-async def test_ids_that_callers_know_stay(rig: Rig) -> None:
+async def test_ids_known_to_callers_survive_compaction(rig: Rig) -> None:
     worker = fact("Ada likes tea")
     known = record("Ada likes tea", "mine", user_id="ada", created_at=WHEN + timedelta(days=9), topics=["tea"])
     other = record("Ada likes tea", "mine too", user_id="ada", topics=["drinks"])
@@ -89,7 +89,7 @@ async def test_ids_that_callers_know_stay(rig: Rig) -> None:
     assert set(await everything(rig)) == {"mine", "mine too", edited.id}
 
 
-async def test_pins_survive(rig: Rig) -> None:
+async def test_pins_survive_compaction(rig: Rig) -> None:
     worker = fact("Ada likes tea")
     pinned = fact("Ada likes tea", "s2", day=5, pinned=True)
     await rig.remember(worker, pinned)
@@ -98,7 +98,7 @@ async def test_pins_survive(rig: Rig) -> None:
     assert (one.id, one.pinned) == (pinned.id, True)
 
 
-async def test_other_users_namespaces_types_and_dates_are_no_repeats(rig: Rig) -> None:
+async def test_memories_of_other_users_namespaces_types_or_dates_are_not_duplicates(rig: Rig) -> None:
     records = [
         record("It rained", "1"),
         record("It rained", "2", user_id="ada"),
@@ -115,7 +115,7 @@ async def test_other_users_namespaces_types_and_dates_are_no_repeats(rig: Rig) -
     assert len(await rig.stored()) == len(records)
 
 
-async def test_nothing_is_embedded_again(make_rig: MakeRig) -> None:
+async def test_compaction_embeds_nothing_again(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await rig.remember(*(record("Ada likes tea", f"m{n}") for n in range(3)), *(fact("Ada likes cake", f"s{n}") for n in range(3)))
         rig.embedder.away = True
@@ -127,7 +127,7 @@ async def test_nothing_is_embedded_again(make_rig: MakeRig) -> None:
         assert len(vectors) == 2, "what stays keeps its vector, what goes loses it"
 
 
-async def test_a_memory_that_changes_meanwhile_is_left_alone(rig: Rig) -> None:
+async def test_merge_is_skipped_if_a_memory_changed_meanwhile(rig: Rig) -> None:
     await rig.remember(record("Ada likes tea", "a", created_at=WHEN), record("Ada likes tea", "b"))
     _, both = await rig.rt[MemoryScan].load_newest(SCOPE, Selection(), 10)
     (merge,) = plan(both)
@@ -136,14 +136,14 @@ async def test_a_memory_that_changes_meanwhile_is_left_alone(rig: Rig) -> None:
     assert set(await everything(rig)) == {"a", "b"}
 
 
-async def test_what_went_does_not_come_back_with_the_next_extraction(rig: Rig) -> None:
+async def test_merged_fact_is_not_restored_by_the_next_extraction(rig: Rig) -> None:
     second = fact("Ada likes tea", "s2", day=1)
     await rig.remember(fact("Ada likes tea"), second)
     await compact(rig.rt, SCOPE, Selection())
     assert await rig.rt[MemoryStore].write(SCOPE, [second], background=True) == ["buried"]
 
 
-async def test_the_periodic_pass_looks_at_changes_only(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_periodic_compaction_reads_only_changed_memories(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.remember(*(record(f"Fact {n} of Ada", f"m{n}") for n in range(20)), record("Ada likes tea", "old"))
     assert await compact_changed(rig.rt) == 0
     looked: list[str] = []
@@ -162,7 +162,7 @@ async def test_the_periodic_pass_looks_at_changes_only(rig: Rig, monkeypatch: py
     assert "old" in await everything(rig)
 
 
-async def test_a_selection_is_compacted_alone(rig: Rig) -> None:
+async def test_compaction_is_limited_to_its_selection(rig: Rig) -> None:
     await rig.remember(*(record("Ada likes tea", f"{name}{n}", namespace=name) for name in "ab" for n in range(2)))
     assert await compact(rig.rt, SCOPE, Selection.of("a", None)) == 1
     assert {one.namespace for one in await rig.stored()} == {"a", "b"}
@@ -176,7 +176,7 @@ SIMILAR = [
 ]
 
 
-async def test_similar_facts_are_merged_when_a_model_says_so(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_similar_facts_are_merged_if_a_model_confirms(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
         await rig.remember(*(fact(text, f"s{n}", day=n, extracted_from=[f"e{n}"]) for n, text in enumerate(SIMILAR)))
         assert await compact(rig.rt, SCOPE, Selection()) == 1
@@ -199,7 +199,7 @@ async def settle(rig: Rig) -> None:
     await rig.work()
 
 
-async def test_by_itself_a_model_is_asked_while_the_tenant_is_idle_and_again_when_it_was_away(
+async def test_periodic_compaction_asks_a_model_only_for_idle_tenants_and_retries_outages(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
@@ -220,7 +220,9 @@ async def test_by_itself_a_model_is_asked_while_the_tenant_is_idle_and_again_whe
         assert lookalike.calls["chat"] <= asked + 1, "the pair with the memory that changed is a new question"
 
 
-async def test_similar_facts_are_judged_in_parts_that_have_room(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_similar_facts_are_compared_in_batches_that_fit_the_context(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     """A pair that has no room even alone is not merged, and holds up no other."""
     lookalike.context.tokens = 1000
     ports = ("Turin", "Porto", "Lisbon", "Bergen", "Oslo", "Rome", "Cremona", "Vienna", "Prague", "Bern")
@@ -238,7 +240,7 @@ async def test_similar_facts_are_judged_in_parts_that_have_room(make_rig: MakeRi
         assert long.strip() in {one.text.strip() for one in await rig.stored()}
 
 
-async def test_similar_facts_wait_for_a_model_that_is_away(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_similar_facts_stay_unmerged_during_a_model_outage(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
         await rig.remember(*(fact(text, f"s{n}") for n, text in enumerate(SIMILAR)), *(record("Ada sings", f"m{n}") for n in range(2)))
         lookalike.set_fault("503")
@@ -246,7 +248,7 @@ async def test_similar_facts_wait_for_a_model_that_is_away(make_rig: MakeRig, ch
         assert len(await rig.stored()) == 4
 
 
-async def test_without_a_model_or_when_switched_off_only_exact_repeats_go(
+async def test_without_a_model_or_setting_only_exact_duplicates_are_merged(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     for options in ({"chat": None}, {"chat": chat, "COMPACT_SEMANTIC_DUPLICATES": False}):
@@ -271,11 +273,11 @@ async def test_without_a_model_or_when_switched_off_only_exact_repeats_go(
         (fact("A", event_date=WHEN), fact("B", "s2"), True),
     ],
 )
-def test_what_a_model_is_asked_about(one: MemoryRecord, other: MemoryRecord, same: bool) -> None:
+def test_only_comparable_pairs_are_sent_to_a_model(one: MemoryRecord, other: MemoryRecord, same: bool) -> None:
     assert comparable(one, other) is same
 
 
-def test_texts_that_differ_in_nothing_that_matters() -> None:
+def test_normal_text_ignores_case_spaces_and_quotes_but_not_meaningful_signs() -> None:
     assert len({normal_text(text) for text in ("Ada likes tea", "ada  LIKES\ntea.", "“Ada likes tea!”", "Ada likes tea…")}) == 1
     assert len({normal_text(text) for text in ("Ada likes C", "Ada likes C++", "Ada likes C?", "Ada like c", "-5", "5")}) == 6
 
@@ -302,7 +304,7 @@ def _memories(draw: st.DrawFn) -> list[MemoryRecord]:
 
 
 @given(_memories())
-def test_no_pin_known_id_evidence_or_count_is_ever_lost(records: list[MemoryRecord]) -> None:
+def test_merge_plan_loses_no_pin_known_id_evidence_or_count(records: list[MemoryRecord]) -> None:
     kept = {one.id: one for one in records}
     groups: dict[str, list[StoredMemory]] = {}
     for one in found(*records):

@@ -1,4 +1,4 @@
-"""Forgetting: what a policy gives up, and that all memories are looked at, page by page."""
+"""Forgetting: which memories a policy selects, and that the scan covers all memories page by page."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ def gone(policy: Policy, *records: MemoryRecord, limit: int = 1000, spared: froz
     return [found.record.id for found in choice.chosen()]
 
 
-def test_a_single_bound_decides_by_itself() -> None:
+def test_one_bound_alone_decides_what_is_forgotten() -> None:
     records = [aged("old", 40, 1), aged("idle", 5, 5), aged("fresh", 1, 0)]
     assert gone(Policy(max_age_days=30), *records) == ["old"]
     assert gone(Policy(max_inactive_days=3), *records) == ["idle"]
     assert gone(Policy(), *records) == []
 
 
-def test_with_both_bounds_a_memory_fails_both_or_is_very_old() -> None:
+def test_with_both_bounds_a_memory_must_exceed_both_or_be_very_old() -> None:
     records = [aged("old and read", 40, 1), aged("old and idle", 40, 20), aged("very old and read", 361, 0), aged("idle", 20, 20)]
     both = Policy(max_age_days=30, max_inactive_days=7)
     assert gone(both, *records) == ["old and idle", "very old and read"]
     assert gone(Policy(max_age_days=30, max_inactive_days=7, hard_age_multiplier=100), *records) == ["old and idle"]
 
 
-def test_pinned_and_spared_memories_never_go() -> None:
+def test_pinned_and_exempted_memories_are_never_forgotten() -> None:
     records = [aged("pinned", 400, pinned=True), aged("spared", 400), aged("old", 400)]
     for policy in (Policy(max_age_days=1), Policy(budget=0)):
         assert gone(policy, *records, spared=frozenset({"spared"})) == ["old"]
 
 
-def test_only_the_allowed_types_go() -> None:
+def test_only_allowed_memory_types_are_forgotten() -> None:
     records = [aged("a", 400), aged("b", 400, memory_type="episodic")]
     assert gone(Policy(max_age_days=1, types=frozenset({"episodic"})), *records) == ["b"]
     assert gone(Policy(budget=0, types=frozenset({"episodic"})), *records) == ["b"], "the budget is for those types alone, too"
 
 
-def test_a_budget_keeps_the_freshest() -> None:
+def test_budget_forgets_the_least_recent_memories_first() -> None:
     records = [aged(f"{days}", days) for days in (3, 9, 1, 27, 81)]
     assert gone(Policy(budget=2), *records) == ["81", "27", "9"], "the stalest go first"
     assert gone(Policy(budget=2), *records, limit=2) == ["81", "27"]
@@ -75,7 +75,7 @@ def test_a_budget_keeps_the_freshest() -> None:
     assert gone(Policy(budget=9), *records) == []
 
 
-def test_the_recency_score_is_the_contract_s() -> None:
+def test_recency_score_follows_the_contract() -> None:
     assert recency(aged("new", 0), NOW) == pytest.approx(1.0)
     assert recency(aged("x", 30, 7), NOW) == pytest.approx(0.6 * 0.5 + 0.4 * 0.5)
     assert recency(aged("future", -5), NOW) == pytest.approx(1.0)
@@ -88,7 +88,7 @@ def test_the_recency_score_is_the_contract_s() -> None:
     st.none() | st.integers(0, 20),
     st.integers(0, 20),
 )
-def test_any_number_of_calls_ends_at_the_same_memories(
+def test_repeated_limited_calls_delete_the_same_memories_as_one(
     ages: list[tuple[float, float, bool]], age: float | None, idle: float | None, budget: int | None, limit: int
 ) -> None:
     policy = Policy(age, idle, budget)
@@ -117,7 +117,7 @@ def test_any_number_of_calls_ends_at_the_same_memories(
         ({"max_age_days": 1e308}, Policy(max_age_days=1e308)),
     ],
 )
-def test_policies_as_they_are_written(raw: dict[str, Any], policy: Policy) -> None:
+def test_policy_is_parsed_leniently(raw: dict[str, Any], policy: Policy) -> None:
     assert parse_policy(raw) == policy
     narrow_selection(Selection(), policy, NOW)
 
@@ -133,7 +133,7 @@ def test_policies_as_they_are_written(raw: dict[str, Any], policy: Policy) -> No
         {"memory_type_allowlist": [1]},
     ],
 )
-def test_a_policy_that_would_delete_more_than_it_says_is_refused(raw: dict[str, Any]) -> None:
+def test_policy_with_negative_or_mistyped_bounds_is_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(BadInput) as raised:
         parse_policy({"max_age_days": 30, **raw})
     assert raised.value.field == f"policy.{next(iter(raw))}"
@@ -150,7 +150,7 @@ def days_ago(days: float) -> datetime:
     return datetime.now(UTC) - timedelta(days=days)
 
 
-async def test_all_memories_are_looked_at_not_the_first_thousand(rig: Rig) -> None:
+async def test_forgetting_scans_more_than_a_thousand_memories(rig: Rig) -> None:
     same_day = days_ago(100)
     records = [record(f"m{n}", created_at=same_day if n % 2 else days_ago(50 + n / 100)) for n in range(2600)]
     await rig.rt[MemoryStore].write(SCOPE, records)
@@ -160,14 +160,14 @@ async def test_all_memories_are_looked_at_not_the_first_thousand(rig: Rig) -> No
     assert {one.id for one in await rig.stored()} == {f"m{n}" for n in range(0, 2600, 2)}
 
 
-async def test_the_walk_sees_every_memory_once_even_if_all_share_one_instant(rig: Rig) -> None:
+async def test_walk_visits_each_memory_once_if_all_share_one_timestamp(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(1) if n == 7 else NOW) for n in range(1700)])
     for by in ("created", "changed"):
         seen = [found.record.id async for page in rig.rt[MemoryScan].walk_memories(SCOPE, Selection(), by=by) for found in page]
         assert sorted(seen) == sorted(f"m{n}" for n in range(1700))
 
 
-async def test_a_dry_run_deletes_nothing_and_says_what_would_go(rig: Rig) -> None:
+async def test_dry_run_lists_what_it_would_delete_and_deletes_nothing(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("old", created_at=days_ago(50)), record("new")])
     dry = await forget(rig, {"max_age_days": 30}, dry_run=True)
     assert dry == ForgetResponse(scanned=2, deleted=1, deleted_ids=["old"], dry_run=True)
@@ -177,14 +177,14 @@ async def test_a_dry_run_deletes_nothing_and_says_what_would_go(rig: Rig) -> Non
     assert await forget(rig, {"max_age_days": 30}) == ForgetResponse(scanned=1, deleted=0, deleted_ids=[], dry_run=False)
 
 
-async def test_the_limit_leaves_the_rest_for_the_next_call(rig: Rig) -> None:
+async def test_limit_deletes_the_oldest_first_and_leaves_the_rest(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(50 + n)) for n in range(5)])
     assert (await forget(rig, {"max_age_days": 30}, limit=2)).deleted_ids == ["m4", "m3"], "the oldest first"
     assert (await forget(rig, {"max_age_days": 30}, limit=0)).deleted == 0
     assert (await forget(rig, {"max_age_days": 30})).deleted_ids == ["m2", "m1", "m0"]
 
 
-async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
+async def test_forgetting_scans_only_its_selection(rig: Rig) -> None:
     old = days_ago(50)
     await rig.rt[MemoryStore].write(
         SCOPE, [record("a", namespace="n", created_at=old), record("b", namespace="m", created_at=old), record("c", created_at=old)]
@@ -193,7 +193,7 @@ async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
     assert (answer.scanned, answer.deleted_ids) == (1, ["a"])
 
 
-async def test_what_is_pinned_while_we_look_stays(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_pinned_during_a_pass_is_not_forgotten(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
     forget_them = rig.rt[MemoryCommits].forget_memories
 
@@ -206,7 +206,7 @@ async def test_what_is_pinned_while_we_look_stays(rig: Rig, monkeypatch: pytest.
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 
 
-async def test_what_was_forgotten_does_not_come_back_by_background_work(rig: Rig) -> None:
+async def test_forgotten_memory_is_not_restored_by_background_work(rig: Rig) -> None:
     one = record("a", created_at=days_ago(50))
     await rig.rt[MemoryStore].write(SCOPE, [one])
     await forget(rig, {"max_age_days": 30})

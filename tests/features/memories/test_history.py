@@ -1,4 +1,4 @@
-"""Facts in time: what was true and known when, what became of them, and undoing it to the letter."""
+"""Bitemporal facts: what was true and known when, the history of a fact, and exact undo."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def everything(rig: Rig, *names: str) -> list[Any]:
 DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in range(6)]
 
 
-async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> None:
+async def test_timeline_shows_what_was_true_and_when_it_was_recorded(rig: Rig) -> None:
     """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's words corrected later."""
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
     first = (await found(rig, "turin")).record.recorded_at
@@ -112,7 +112,7 @@ async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> No
     assert [sorted(one.diff) for one in versions] == [["text"], ["superseded_by", "valid_to"], []]
 
 
-async def test_what_expires_is_hidden_at_once_and_readable_by_id(rig: Rig) -> None:
+async def test_expired_memory_is_hidden_from_lists_but_readable_by_id(rig: Rig) -> None:
     now = datetime.now(UTC)
     await create(rig, fact("Ada sprained her ankle", "ankle", expires_at=now + timedelta(days=1)), fact("Ada swims", "swims"))
     assert await listed(rig) == ["ankle", "swims"]
@@ -131,7 +131,7 @@ def _edit(**fields: Any) -> Any:
     return EditMemoryRecordRequest(**fields)
 
 
-async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig: Rig) -> None:
+async def test_repeated_text_is_one_memory_with_evidence_of_each_create(rig: Rig) -> None:
     await create(rig, fact("Ada likes tea", "one", topics=["tea"]))
     await create(rig, fact("ada likes tea.", "two", topics=["drinks"], metadata={"k": 1}), fact("Ada likes tea", "three"))
     await create(rig, fact("Ada likes tea", "three"))
@@ -147,7 +147,7 @@ async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig
     assert "apart" in await listed(rig)
 
 
-async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_answer(rig: Rig) -> None:
+async def test_undoing_supersession_merge_and_forgetting_restores_every_response(rig: Rig) -> None:
     await create(
         rig,
         fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], metadata={"a": 1}, topics=["home"]),
@@ -202,7 +202,7 @@ async def _forgotten(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("act", [_superseded, _merged, _forgotten])
-async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answered(rig: Rig, act: Any) -> None:
+async def test_each_undo_restores_search_list_prompt_and_get_responses(rig: Rig, act: Any) -> None:
     old = [{"created_at": day, "last_accessed": day} for day in DAYS]
     said = record("Ada lives near the river, she says", "said", user_id="ada", session_id="s", memory_type="message", **old[0])
     await rig.remember(said)
@@ -229,7 +229,7 @@ async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answer
         assert answer == before[name], name
 
 
-async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is_undone(rig: Rig) -> None:
+async def test_memories_with_equal_creation_times_keep_their_order_after_undos(rig: Rig) -> None:
     """The engine has those that were written anew last; and pages of a list fit together."""
     names = [f"n{place:02}" for place in range(30)]
     when = [DAYS[1 + (place > 9) + (place > 24)] for place in range(30)]
@@ -264,7 +264,7 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
     assert [one.id for page in paged for one in page.memories] == whole
 
 
-async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
+async def test_undo_is_a_conflict_if_the_memory_changed_since(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin"))
     turin = await found(rig, "turin")
     done = await rig.rt[MemoryCommits].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
@@ -275,7 +275,7 @@ async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
     assert (await found(rig, "turin")).record.text == "Ada lives in Bari"
 
 
-async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
+async def test_proposals_change_nothing_until_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
     for end in ("reject_proposal", "approve_proposal"):
@@ -290,7 +290,7 @@ async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
     assert (await found(rig, "turin")).record.superseded_by == "oslo"
 
 
-async def test_changes_of_another_agent_are_not_there_for_who_is_limited_to_agents(rig: Rig) -> None:
+async def test_agent_limited_caller_cannot_see_changes_of_other_agents(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", agent_id="coach"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city", agent_id="coach")
     await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
@@ -316,7 +316,7 @@ async def test_changes_of_another_agent_are_not_there_for_who_is_limited_to_agen
     assert (await history.read_changes(SCOPE, {}, None, 0, 10)).changes == changes
 
 
-async def test_filters_reach_metadata_and_join(rig: Rig) -> None:
+async def test_filters_cover_metadata_and_combine(rig: Rig) -> None:
     await create(
         rig,
         fact("a", "a", agent_id="bot", metadata={"level": 3, "team": "red", "since": "2024-05-01", "on": True}),
@@ -346,7 +346,7 @@ async def test_filters_reach_metadata_and_join(rig: Rig) -> None:
     assert await listed(rig, text="b", search_mode="keyword", filter=neither) == ["b"]
 
 
-async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name(rig: Rig) -> None:
+async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_alias(rig: Rig) -> None:
     await create(
         rig,
         fact("Ada lives in Turin", "turin", slot="home_city"),

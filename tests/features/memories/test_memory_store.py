@@ -1,4 +1,4 @@
-"""Long-term memories in Redis: idempotent writes, changes, deletion for good, and what the indexes make of them."""
+"""Long-term memories in Redis: idempotent writes, changes, permanent deletion, and the index entries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def by_vector(rig: Rig, text: str, limit: int = 1000) -> Hits:
     return parse_hits((await read(rig.rt.client, lambda pipe: store.queue_nearest(pipe, filters.where(SCOPE), vector, limit)))[0])
 
 
-async def test_a_memory_comes_back_as_it_was(rig: Rig) -> None:
+async def test_memory_is_read_back_unchanged(rig: Rig) -> None:
     full = record(
         'Tab\t, "quotes", \\ backslash, é 日本 😀 \u2028',
         "id with blanks/slashes, commas",
@@ -70,7 +70,7 @@ async def test_a_repeated_write_changes_nothing(rig: Rig) -> None:
     assert len(await rig.marks(M)) == 1
 
 
-async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> None:
+async def test_memory_is_found_by_keyword_immediately_and_by_vector_after_indexing(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("The ferry to Elba leaves at noon")])
     assert (await by_words(rig, "When does the ferry leave?")).total == 1
     assert (await by_vector(rig, "boat to the island")).total == 0
@@ -79,7 +79,7 @@ async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> No
     assert (await by_words(rig, "When does the ferry leave?")).total == 1
 
 
-async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
+async def test_replaced_memory_leaves_no_old_field_or_index_entry(rig: Rig) -> None:
     old = record("old ferry", "1", topics=["t"], entities=["e"], namespace="n", user_id="u", session_id="s", event_date=datetime.now(UTC))
     await rig.remember(old)
     found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
@@ -96,7 +96,7 @@ async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
     assert next(iter(distances.values())) < 0.01
 
 
-async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
+async def test_deleted_memory_is_removed_from_every_index(rig: Rig) -> None:
     one, two = record("ferry one"), record("ferry two")
     await rig.remember(one, two)
     assert await rig.rt[MemoryStore].delete_records(SCOPE, [one, one]) == 1
@@ -107,7 +107,7 @@ async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
     assert (await by_vector(rig, "ferry")).total == 1
 
 
-async def test_background_work_cannot_bring_back_what_was_deleted(rig: Rig) -> None:
+async def test_background_write_cannot_restore_a_deleted_memory(rig: Rig) -> None:
     one = record("ferry")
     await rig.remember(one)
     await rig.rt[MemoryStore].delete_records(SCOPE, [one])
@@ -121,7 +121,7 @@ async def test_background_work_cannot_bring_back_what_was_deleted(rig: Rig) -> N
     assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["same"]
 
 
-async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -> None:
+async def test_vector_computed_before_a_deletion_is_not_written(rig: Rig) -> None:
     one = record("ferry")
     await rig.rt[MemoryStore].write(SCOPE, [one])
     (claim,) = await rig.claim(M)
@@ -137,7 +137,7 @@ async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -
     assert job.mid in await rig.marks(M)
 
 
-async def test_a_vector_of_former_words_is_not_written(rig: Rig) -> None:
+async def test_vector_of_outdated_text_is_not_written(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("old", "1")])
     (claim,) = await rig.claim(M)
     (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
@@ -149,7 +149,7 @@ async def test_a_vector_of_former_words_is_not_written(rig: Rig) -> None:
     assert len(await rig.claim(M)) == 1, "it stays due"
 
 
-async def test_replacing_needs_the_version_that_was_read(rig: Rig) -> None:
+async def test_replace_fails_if_the_version_changed(rig: Rig) -> None:
     old = record("old", "1")
     await rig.rt[MemoryStore].write(SCOPE, [old])
     found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
@@ -162,7 +162,7 @@ async def test_replacing_needs_the_version_that_was_read(rig: Rig) -> None:
     assert await rig.rt[MemoryStore].get_versioned(Scope("other"), "1") is None
 
 
-async def test_more_than_a_batch_and_the_same_id_twice(rig: Rig) -> None:
+async def test_writes_and_deletes_handle_large_batches_and_repeated_ids(rig: Rig) -> None:
     many = [record(f"memory number {number}", str(number)) for number in range(1001)]
     assert await rig.rt[MemoryStore].write(SCOPE, many) == ["new"] * 1001
     assert await rig.rt[MemoryStore].write(SCOPE, [record("a", "x"), record("b", "x"), record("b", "x")]) == ["new", "changed", "same"]
@@ -171,7 +171,7 @@ async def test_more_than_a_batch_and_the_same_id_twice(rig: Rig) -> None:
     assert (await by_words(rig, "memory")).total == 0
 
 
-async def test_the_same_id_of_two_tenants(rig: Rig) -> None:
+async def test_same_id_in_two_tenants_is_two_memories(rig: Rig) -> None:
     other = Scope("other")
     await rig.rt[MemoryStore].write(SCOPE, [record("mine ferry", "1")])
     await rig.rt[MemoryStore].write(other, [record("theirs ferry", "1")])
@@ -184,7 +184,7 @@ def said(text: str, session_id: str = "s", **more: object) -> MemoryRecord:
     return record(text, f"{session_id}-{text}", memory_type="message", session_id=session_id, **more)
 
 
-async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
+async def test_message_is_found_by_words_of_its_neighbors(rig: Rig) -> None:
     for text in ("where did you go", "to the harbour", "with whom"):
         await rig.remember(said(text))
     assert (await by_words(rig, "harbour")).total == 3
@@ -200,7 +200,7 @@ async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
     assert (await by_words(rig, "harbour")).total == 0
 
 
-async def test_a_message_that_moves_takes_its_words_along(rig: Rig) -> None:
+async def test_reassigned_message_no_longer_adds_words_to_its_neighbors(rig: Rig) -> None:
     for text in ("where", "harbour", "whom"):
         await rig.remember(said(text))
     found = await rig.rt[MemoryStore].get_versioned(SCOPE, "s-harbour")
@@ -213,13 +213,13 @@ async def test_a_message_that_moves_takes_its_words_along(rig: Rig) -> None:
     assert await rig.rt.client.zcard(order) == 2
 
 
-async def test_orders_of_sessions_do_not_mix(rig: Rig) -> None:
+async def test_messages_of_different_sessions_are_not_neighbors(rig: Rig) -> None:
     await rig.remember(said("ferry", "a"), said("plane", "b"), said("train", "a", user_id="u"), said("tram", "a", namespace="n"))
     for word in ("ferry", "plane", "train", "tram"):
         assert (await by_words(rig, word)).total == 1
 
 
-async def test_writers_and_workers_at_once(rig: Rig) -> None:
+async def test_concurrent_writes_and_indexing_end_with_current_vectors(rig: Rig) -> None:
     """In the end every memory has the vector of its last words."""
 
     async def write(number: int) -> None:
@@ -242,7 +242,7 @@ async def test_writers_and_workers_at_once(rig: Rig) -> None:
 
 @pytest.mark.parametrize("vector_type", ["FLOAT16", "FLOAT32"])
 @pytest.mark.parametrize("algorithm", ["FLAT", "HNSW"])
-async def test_every_kind_of_index(make_rig, algorithm: str, vector_type: str) -> None:
+async def test_vector_search_works_with_each_algorithm_and_vector_type(make_rig, algorithm: str, vector_type: str) -> None:
     async with make_rig(VECTOR_ALGORITHM=algorithm, VECTOR_TYPE=vector_type) as rig:
         await rig.remember(record("a ferry to the island"), record("tax forms"))
         hits = await by_vector(rig, "a ferry to the island")
@@ -251,7 +251,7 @@ async def test_every_kind_of_index(make_rig, algorithm: str, vector_type: str) -
         assert hits.hits[0].value <= hits.hits[1].value <= 2
 
 
-async def test_another_model_has_an_index_of_its_own_and_all_is_embedded_again(make_rig, rig: Rig) -> None:
+async def test_new_vector_type_gets_its_own_index_and_reembeds_all(make_rig, rig: Rig) -> None:
     await rig.rt[Reindexer].reindex_for_model()
     await rig.remember(record("ferry"), record("plane"))
     prefix = rig.settings.redis.key_prefix

@@ -1,4 +1,4 @@
-"""Procedural memories for callers that know them, and for programs of the archived server, which do not."""
+"""Procedural memories for callers that know the type, and for clients of the archived server, which do not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def space(live: httpx.AsyncClient) -> Space:
     return space
 
 
-async def test_by_default_it_is_shown_as_semantic(space: Space) -> None:
+async def test_procedural_memory_is_shown_as_semantic_by_default(space: Space) -> None:
     shown = {"how": "semantic", "fact": "semantic"}
     assert await space.search() == shown
     assert await space.search(text=None) == shown
@@ -73,7 +73,7 @@ async def test_by_default_it_is_shown_as_semantic(space: Space) -> None:
     assert await space.type_of(space.how) == "semantic"
 
 
-async def test_who_sends_the_header_sees_it(space: Space) -> None:
+async def test_procedural_type_is_shown_to_callers_that_send_the_header(space: Space) -> None:
     shown = {"how": "procedural", "fact": "semantic"}
     assert await space.search(KNOWS) == shown
     assert await space.search(KNOWS, text=None) == shown
@@ -82,7 +82,7 @@ async def test_who_sends_the_header_sees_it(space: Space) -> None:
     assert await space.type_of(space.how, {"X-Agent-Memory-Types": "future, Procedural"}) == "procedural"
 
 
-async def test_a_header_with_other_types_only_changes_nothing(space: Space) -> None:
+async def test_header_without_the_procedural_type_changes_nothing(space: Space) -> None:
     assert await space.type_of(space.how, {"X-Agent-Memory-Types": "future"}) == "semantic"
 
 
@@ -97,7 +97,7 @@ async def test_a_header_with_other_types_only_changes_nothing(space: Space) -> N
         {"filter": {"not": {"not": {"memory_type": {"eq": "procedural"}}}}},
     ],
 )
-async def test_who_names_it_in_a_filter_sees_it(space: Space, named: dict[str, Any]) -> None:
+async def test_procedural_type_is_shown_if_a_filter_names_it(space: Space, named: dict[str, Any]) -> None:
     assert await space.search(**named) == {"how": "procedural"}
     assert await space.prompt(**named) == {"how": "procedural"}
 
@@ -120,14 +120,14 @@ async def test_who_names_it_in_a_filter_sees_it(space: Space, named: dict[str, A
         ({"filter": {"or": [{"memory_type": {"ne": "semantic"}}, {"memory_type": {"eq": "message"}}]}}, set(), {"how"}),
     ],
 )
-async def test_a_filter_means_what_its_caller_is_shown(
+async def test_type_filter_matches_the_types_shown_to_the_caller(
     space: Space, wanted: dict[str, Any], by_default: set[str], knowing: set[str]
 ) -> None:
     assert set(await space.search(**wanted)) == by_default
     assert set(await space.search(KNOWS, **wanted)) == knowing
 
 
-async def test_explain_looks_where_the_search_of_its_caller_looks(space: Space) -> None:
+async def test_explain_applies_the_same_type_visibility_as_search(space: Space) -> None:
     body = {
         "memory_id": space.how,
         "search": {"text": "espresso", "namespace": {"eq": space.name}, "memory_type": {"eq": "semantic"}},
@@ -137,7 +137,7 @@ async def test_explain_looks_where_the_search_of_its_caller_looks(space: Space) 
     assert (by_default["reason"], knowing["reason"]) == ("returned", "filtered")
 
 
-async def test_the_type_that_was_shown_sent_back_changes_nothing(space: Space) -> None:
+async def test_patch_with_the_displayed_type_changes_nothing(space: Space) -> None:
     path = f"/v1/long-term-memory/{space.how}"
     before = (await space.client.get(path, headers=KNOWS)).json()
     answer = await space.client.patch(path, json={"memory_type": "semantic"})
@@ -146,7 +146,7 @@ async def test_the_type_that_was_shown_sent_back_changes_nothing(space: Space) -
     assert {**after, "last_accessed": None, "access_count": None} == {**before, "last_accessed": None, "access_count": None}
 
 
-async def test_the_rest_of_such_a_patch_is_done(space: Space) -> None:
+async def test_patch_with_the_displayed_type_still_applies_other_fields(space: Space) -> None:
     path = f"/v1/long-term-memory/{space.how}"
     answer = await space.client.patch(path, json={"memory_type": "semantic", "topics": ["coffee"]})
     assert (answer.json()["memory_type"], answer.json()["topics"]) == ("semantic", ["coffee"])
@@ -157,20 +157,20 @@ async def test_the_rest_of_such_a_patch_is_done(space: Space) -> None:
 @pytest.mark.parametrize(
     ("headers", "given", "kept"), [(KNOWS, "semantic", "semantic"), ({}, "episodic", "episodic"), ({}, "procedural", "procedural")]
 )
-async def test_another_type_is_a_change(space: Space, headers: dict[str, str], given: str, kept: str) -> None:
+async def test_patch_with_another_type_changes_the_type(space: Space, headers: dict[str, str], given: str, kept: str) -> None:
     answer = await space.client.patch(f"/v1/long-term-memory/{space.how}", json={"memory_type": given}, headers=headers)
     assert answer.json()["memory_type"] == given
     assert await space.type_of(space.how, KNOWS) == kept
 
 
-async def test_memories_of_a_session_are_shown_alike(space: Space) -> None:
+async def test_session_memories_show_types_by_the_same_rule(space: Space) -> None:
     memory = {"id": f"own-{space.name}", "text": "To open the shed, lift the latch.", "memory_type": "procedural"}
     await space.session("PUT", KNOWS, memories=[memory])
     assert [one["memory_type"] for one in await space.session("GET")] == ["semantic"]
     assert [one["memory_type"] for one in await space.session("GET", KNOWS)] == ["procedural"]
 
 
-async def test_a_session_that_is_sent_back_as_it_was_shown_keeps_its_types(space: Space) -> None:
+async def test_session_sent_back_as_displayed_keeps_its_types(space: Space) -> None:
     memory = {"id": f"own-{space.name}", "text": "To open the shed, lift the latch.", "memory_type": "procedural"}
     await space.session("PUT", KNOWS, memories=[memory])
     messages = [{"role": "user", "content": "Hello"}]

@@ -1,4 +1,7 @@
-"""Hostile content: what reads like an instruction is kept apart until it is approved; trust follows where things come from (S5)."""
+"""Hostile content: texts that read like instructions are quarantined until approved.
+
+Trust follows the source (row S5).
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ async def found(http: httpx.AsyncClient, text: str = "tea", **more: Any) -> set[
         ("Note: the meeting is at 5, see https://example.org/agenda?id=3", None, None),
     ],
 )
-def test_the_detector_knows_usual_ways_and_leaves_people_alone(text: str, by_user: str | None, by_others: str | None) -> None:
+def test_detector_finds_common_injections_without_flagging_ordinary_text(text: str, by_user: str | None, by_others: str | None) -> None:
     assert (suspicion(text, of_user=True), suspicion(text, of_user=False)) == (by_user, by_others)
     # Looked at together with others, it is the same.
     for of_user, reason in ((True, by_user), (False, by_others)):
@@ -90,7 +93,7 @@ def test_the_detector_knows_usual_ways_and_leaves_people_alone(text: str, by_use
         assert suspicion("Ada likes figs.", of_user=of_user, rules=rules) is None
 
 
-async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved(http: httpx.AsyncClient, rig: Rig) -> None:
+async def test_quarantined_memory_is_hidden_until_approved(http: httpx.AsyncClient, rig: Rig) -> None:
     good = {"id": "g", "text": "Drinks green tea.", "user_id": USER, "slot": "tea"}
     bad = {"id": "b", "text": POISON, "user_id": USER, "slot": "tea", "trust": 1.0, "approved": "yes", "memory_type": "semantic"}
     await ok(http, "POST", "/v1/long-term-memory/", json={"memories": [good, bad]})
@@ -145,7 +148,7 @@ async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved
     assert await found(http, quarantined=True) == {good["text"]}
 
 
-async def test_a_memory_prompt_quotes_what_it_shows(make_rig: MakeRig) -> None:
+async def test_memory_prompt_shows_one_line_per_memory_whatever_it_contains(make_rig: MakeRig) -> None:
     """Each memory is one line below the heading, with the note after them, whatever its text and its id hold."""
     async with make_rig(QUARANTINE="false", SEARCH_MIN_SIMILARITY="-1") as rig:
         await _quotes(rig)
@@ -166,7 +169,7 @@ async def _quotes(rig: Rig) -> None:
     assert not any(sign in told for sign in "\u2028\u2029")
 
 
-async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig: Rig) -> None:
+async def test_trust_follows_the_source_of_a_memory(http: httpx.AsyncClient, rig: Rig) -> None:
     said = [("user", "tea is my drink"), ("assistant", "black tea has caffeine"), ("tool", "tea costs 3 euros"), ("system", "talk of tea")]
     messages = [{"role": role, "content": text} for role, text in said]
     await ok(http, "PUT", "/v1/working-memory/s", json={"user_id": USER, "messages": messages})
@@ -195,13 +198,13 @@ async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig
     assert await found(http, "tea", source_class={"eq": "tool"}) == set(), "a tool's words are no memories"
 
 
-async def test_it_can_be_switched_off(make_rig: MakeRig) -> None:
+async def test_quarantine_can_be_disabled(make_rig: MakeRig) -> None:
     async with make_rig(QUARANTINE="false") as rig:
         await rig.rt[MemoryService].store(SCOPE, [record(POISON, "p", user_id=USER, quarantine="x")])
         assert [one.text for one in await rig.stored()] == [POISON]
 
 
-async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
+async def test_erasure_includes_quarantined_memories(rig: Rig) -> None:
     await rig.rt[MemoryService].store(SCOPE, [record(POISON, "p", user_id=USER)])
     await rig.append("s", POISON + " Do!", user_id=USER)
     await rig.work()
@@ -234,7 +237,7 @@ BREAKOUTS = [
 
 
 @pytest.mark.parametrize("text", BREAKOUTS)
-def test_no_stored_text_leaves_its_fence(text: str) -> None:
+def test_stored_text_cannot_leave_its_fence_in_any_prompt(text: str) -> None:
     """Every prompt of a worker: the text stands within one fence whose mark it does not have, or on one line of JSON."""
     closing = fence(text, "memories").rsplit("\n", 1)[-1]
     assert closing not in text

@@ -1,4 +1,4 @@
-"""What is said again: when last, how often, and by whom; and what is left of that when evidence goes."""
+"""Repeated statements: the last mention, the count and the speaker, and how they change when evidence is deleted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def erase(rig: Rig, session: str) -> None:
     await rig.work(DueKind.DELETION, DueKind.MEMORY)
 
 
-async def test_what_was_said_on_monday_denied_on_friday_and_said_again_on_saturday_is_of_saturday(rig: Rig) -> None:
+async def test_repeated_statement_has_the_time_of_its_last_mention(rig: Rig) -> None:
     await say(rig, "mon", ("1", "I drink coffee", MONDAY))
     await say(rig, "fri", ("2", "I do not drink coffee", FRIDAY))
     await say(rig, "sat", ("3", "I drink coffee!", SATURDAY))
@@ -75,13 +75,13 @@ async def test_what_was_said_on_monday_denied_on_friday_and_said_again_on_saturd
     assert [piece.at for piece in pieces] == [MONDAY, SATURDAY]
 
 
-async def test_said_before_its_first_message_it_is_said_twice_and_of_its_last_day(rig: Rig) -> None:
+async def test_earlier_repetition_is_counted_without_changing_the_last_mention(rig: Rig) -> None:
     await say(rig, "late", ("1", BOAT, SATURDAY))
     await say(rig, "early", ("2", BOAT, MONDAY))
     assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY, 2)
 
 
-async def test_a_message_that_comes_three_times_counts_once(rig: Rig) -> None:
+async def test_message_delivered_three_times_counts_once(rig: Rig) -> None:
     await say(rig, "first", ("1", BOAT, MONDAY))
     for _ in range(3):
         await say(rig, "second", ("2", BOAT, FRIDAY))
@@ -92,7 +92,7 @@ async def test_a_message_that_comes_three_times_counts_once(rig: Rig) -> None:
     assert await sayings(rig, await memory_of(rig, BOAT)) == (FRIDAY, 2)
 
 
-async def test_two_speakers_two_users_and_two_tenants_never_count_together(rig: Rig) -> None:
+async def test_mentions_by_other_speakers_users_or_tenants_are_counted_separately(rig: Rig) -> None:
     await say(rig, "s", ("1", BOAT, MONDAY))
     await say(rig, "s", ("2", BOAT, FRIDAY), role="assistant")
     await say(rig, "s", ("3", BOAT, SATURDAY), user="bob")
@@ -106,7 +106,7 @@ async def test_two_speakers_two_users_and_two_tenants_never_count_together(rig: 
     ]
 
 
-async def test_a_statement_is_said_again_by_who_says_it_and_not_by_the_assistant(rig: Rig) -> None:
+async def test_user_repetition_counts_for_a_statement_but_assistants_does_not(rig: Rig) -> None:
     record = ExtractedMemoryRecord(id="stated", text=BOAT, user_id="ada", memory_type="semantic", created_at=MONDAY)
     await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
     await say(rig, "a", ("1", BOAT, FRIDAY), role="assistant")
@@ -120,7 +120,7 @@ async def test_a_statement_is_said_again_by_who_says_it_and_not_by_the_assistant
     assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY + timedelta(days=1), 3)
 
 
-async def test_a_statement_takes_over_how_often_its_words_were_said(rig: Rig) -> None:
+async def test_statement_inherits_the_mention_count_of_its_messages(rig: Rig) -> None:
     await say(rig, "chat", ("1", BOAT, MONDAY), ("2", BOAT, FRIDAY), ("3", BOAT, SATURDAY))
     record = ExtractedMemoryRecord(id="stated", text=BOAT, user_id="ada", memory_type="semantic", created_at=MONDAY - timedelta(days=1))
     await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
@@ -132,7 +132,7 @@ def _hours(count: int, start: int = 0) -> list[tuple[str, str, datetime]]:
     return [(f"m{n}", BOAT, MONDAY + timedelta(hours=n)) for n in range(start, start + count)]
 
 
-async def test_of_sixty_times_the_first_and_the_last_fifty_are_kept_and_all_are_counted(rig: Rig) -> None:
+async def test_evidence_keeps_the_first_and_last_fifty_of_sixty_mentions(rig: Rig) -> None:
     for session, start in (("a", 0), ("b", 6), ("a", 12)):
         await say(rig, session, *_hours(6 if start < 12 else 48, start))
     memory = await memory_of(rig, BOAT)
@@ -150,7 +150,7 @@ async def test_of_sixty_times_the_first_and_the_last_fifty_are_kept_and_all_are_
     assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
 
 
-async def test_what_is_left_when_the_first_session_goes_knows_how_often_it_was_said(rig: Rig) -> None:
+async def test_mention_count_excludes_the_erased_first_session(rig: Rig) -> None:
     await say(rig, "a", *_hours(2))
     await say(rig, "b", *_hours(58, 2))
     await erase(rig, "a")
@@ -159,7 +159,7 @@ async def test_what_is_left_when_the_first_session_goes_knows_how_often_it_was_s
     assert await sayings(rig, memory) == (MONDAY + timedelta(hours=59), 58)
 
 
-async def test_when_the_last_session_goes_it_is_of_the_one_before(rig: Rig) -> None:
+async def test_last_mention_falls_back_when_its_session_is_erased(rig: Rig) -> None:
     await say(rig, "a", ("1", BOAT, MONDAY))
     await say(rig, "b", ("2", BOAT, FRIDAY))
     await say(rig, "c", ("3", BOAT, SATURDAY))
@@ -170,7 +170,7 @@ async def test_when_the_last_session_goes_it_is_of_the_one_before(rig: Rig) -> N
     assert await sayings(rig, memory) == (MONDAY, 1)
 
 
-async def test_an_edited_memory_is_of_the_day_of_the_edit(rig: Rig) -> None:
+async def test_edited_text_has_the_time_of_the_edit(rig: Rig) -> None:
     await say(rig, "a", ("1", BOAT, MONDAY), ("2", BOAT, FRIDAY))
     memory = await memory_of(rig, BOAT)
     await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(topics=["boats"]))
@@ -186,7 +186,7 @@ async def test_an_edited_memory_is_of_the_day_of_the_edit(rig: Rig) -> None:
     assert await sayings(rig, memory) == (soon, 2), "and are said again from then on"
 
 
-async def test_an_edit_that_takes_a_slot_is_of_the_day_of_the_edit(rig: Rig) -> None:
+async def test_edit_that_takes_over_a_slot_has_the_time_of_the_edit(rig: Rig) -> None:
     fact: dict[str, Any] = {"user_id": "ada", "memory_type": "semantic"}
     home = ExtractedMemoryRecord(id="home", text="Ada lives in Bergen", slot="home", created_at=MONDAY, **fact)
     other = ExtractedMemoryRecord(id="other", text="Ada moves", created_at=FRIDAY, **fact)
@@ -197,7 +197,7 @@ async def test_an_edit_that_takes_a_slot_is_of_the_day_of_the_edit(rig: Rig) -> 
     assert (await sayings(rig, await memory_of(rig, "Ada lives in Oslo")))[0] > before
 
 
-async def test_exports_and_imports_carry_when_and_how_often_it_was_said(rig: Rig) -> None:
+async def test_export_and_import_preserve_mention_times_and_counts(rig: Rig) -> None:
     await say(rig, "a", *_hours(60))
     await say(rig, "b", ("1", "I drink coffee", MONDAY))
     await rig.rt[MemoryService].patch(SCOPE, (await memory_of(rig, "I drink coffee")).id, EditMemoryRecordRequest(text="I drink tea"))
@@ -220,7 +220,7 @@ async def test_exports_and_imports_carry_when_and_how_often_it_was_said(rig: Rig
 
 
 @pytest.mark.parametrize("action", ["NONE", "same words"])
-async def test_a_fact_that_a_later_message_repeats_is_of_that_day(
+async def test_fact_repeated_by_a_later_message_has_that_messages_time(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, action: str
 ) -> None:
     """Decided by a model, or found by its words; once for each message that says it."""
@@ -241,7 +241,7 @@ async def test_a_fact_that_a_later_message_repeats_is_of_that_day(
         assert await sayings(rig, fact) == (MONDAY, 1)
 
 
-async def test_a_merge_counts_both_and_its_undo_counts_them_apart(rig: Rig) -> None:
+async def test_merge_adds_mention_counts_and_undo_separates_them(rig: Rig) -> None:
     for name, text, day in (("one", "The boat is in Bergen", MONDAY), ("two", "In Bergen is the boat", SATURDAY)):
         record = ExtractedMemoryRecord(id=name, text=text, user_id="ada", memory_type="semantic", created_at=day)
         await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
@@ -264,7 +264,7 @@ async def test_a_merge_counts_both_and_its_undo_counts_them_apart(rig: Rig) -> N
     [{}, {"limit": 1}, {"distinct": True}, {"recency_boost": True}, {"recency_boost": True, "search_mode": "semantic"}],
     ids=["a page", "a short page", "without duplicates", "weighed", "weighed by meaning"],
 )
-async def test_what_was_said_again_ranks_as_recent_as_it_was_last_said(rig: Rig, request_fields: dict[str, Any]) -> None:
+async def test_repeated_statement_is_ranked_by_its_last_mention(rig: Rig, request_fields: dict[str, Any]) -> None:
     now = datetime.now(UTC)
     days = [now - timedelta(days=days) for days in (90, 60, 1)]
     for name, text, day in (("1", "The red boat lies here", days[0]), ("2", "The red boat lies there", days[1])):
@@ -280,7 +280,7 @@ async def test_what_was_said_again_ranks_as_recent_as_it_was_last_said(rig: Rig,
     assert (first.id, first.created_at) == ("1", days[0])
 
 
-async def test_nearly_the_same_words_say_it_again_and_keep_their_own_when_the_first_go(rig: Rig) -> None:
+async def test_near_duplicates_count_as_mentions_and_keep_their_own_words(rig: Rig) -> None:
     await say(rig, "a", ("1", "I am vegan", MONDAY))
     await say(rig, "b", ("2", "I'm a vegan!", FRIDAY))
     await say(rig, "c", ("3", "I am really vegan", SATURDAY))
@@ -298,7 +298,7 @@ async def test_nearly_the_same_words_say_it_again_and_keep_their_own_when_the_fi
     assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
 
 
-async def test_this_month_is_the_same_all_month(rig: Rig) -> None:
+async def test_relative_period_counts_as_repetition_only_within_the_same_period(rig: Rig) -> None:
     for session, text, on in (("a", "I run every day this month", MONDAY), ("b", "I run every day this month", SATURDAY)):
         await say(rig, session, ("1" + session, text, on))
     await say(rig, "c", ("2", "I run every day this month", MONDAY + timedelta(days=40)))
@@ -313,7 +313,7 @@ async def test_this_month_is_the_same_all_month(rig: Rig) -> None:
     ]
 
 
-async def test_nearly_the_same_words_of_others_or_of_another_day_are_theirs(rig: Rig) -> None:
+async def test_near_duplicates_of_other_speakers_users_or_days_stay_separate(rig: Rig) -> None:
     await say(rig, "a", ("1", "I am vegan", MONDAY), ("2", "I was in Bergen yesterday", MONDAY))
     await say(rig, "b", ("3", "I'm a vegan", FRIDAY), role="assistant")
     await say(rig, "c", ("4", "I'm a vegan", FRIDAY), user="bob")

@@ -1,4 +1,7 @@
-"""One text is one memory, whoever says it where: what it rests on, where it is found, and what is left of it when a session goes."""
+"""One text is one memory, in any session and by any speaker.
+
+Covers its evidence, its search terms, and the deletion of its sessions.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ async def terms(rig: Rig, one: MemoryRecord) -> set[str]:
     return set((await rig.rt.client.hget(rig.keys.memory(rig.keys.mid(SCOPE.tenant, one.id)), "k")).decode().split())
 
 
-async def test_said_in_two_sessions_it_is_one_memory_that_each_of_them_has(rig: Rig) -> None:
+async def test_text_said_in_two_sessions_is_one_memory_of_both(rig: Rig) -> None:
     await say(rig, "first", "I came home", BOAT, "I painted the mast", on=1)
     await say(rig, "second", "Look at this storm", BOAT, "I worry for the sail", on=2)
     (one,) = await boats(rig)
@@ -93,7 +96,7 @@ async def test_said_in_two_sessions_it_is_one_memory_that_each_of_them_has(rig: 
     assert await rig.stored() == []
 
 
-async def test_deleting_the_later_session_leaves_the_memory_without_its_evidence(rig: Rig) -> None:
+async def test_deleting_the_later_session_keeps_the_memory_without_its_evidence(rig: Rig) -> None:
     await say(rig, "first", BOAT)
     await say(rig, "second", "Look at this storm", BOAT, on=2)
     (one,) = await boats(rig)
@@ -106,7 +109,7 @@ async def test_deleting_the_later_session_leaves_the_memory_without_its_evidence
     assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
 
 
-async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_around_them(rig: Rig) -> None:
+async def test_statement_absorbs_messages_with_its_text_and_their_neighbor_terms(rig: Rig) -> None:
     await say(rig, "chat", "Look at this storm", BOAT, "I worry for the sail")
     await say(rig, "other", BOAT, on=3)
     (turn,) = await boats(rig)
@@ -131,7 +134,7 @@ async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_a
     assert await rig.stored() == []
 
 
-async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_with_it(rig: Rig) -> None:
+async def test_message_with_the_text_of_a_statement_becomes_its_evidence(rig: Rig) -> None:
     await state(rig, "stated")
     await say(rig, "chat", "Look at this storm", BOAT)
     await say(rig, "chat again", BOAT, role="assistant", on=2)
@@ -146,7 +149,7 @@ async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_wi
     assert await boats(rig) == [], "what was deleted is not remembered again for a message that was known"
 
 
-async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: Rig) -> None:
+async def test_erasing_a_statements_session_keeps_evidence_from_others(rig: Rig) -> None:
     """The other client's statement first: it is a statement still, and the message its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
     await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
@@ -165,7 +168,7 @@ async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: 
     assert [found.id for found in await boats(rig)] == ["stated"]
 
 
-async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig: Rig) -> None:
+async def test_evidence_keeps_its_original_text_after_a_correction(rig: Rig) -> None:
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
     await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
@@ -177,14 +180,14 @@ async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig:
     assert [one.text for one in await rig.stored()] == [BOAT.upper()]
 
 
-async def test_what_names_its_day_is_said_anew_on_another(rig: Rig) -> None:
+async def test_text_with_a_relative_day_is_a_new_memory_on_another_day(rig: Rig) -> None:
     for day in (1, 2):
         await say(rig, f"day {day}", "I sailed to Bergen yesterday", "The sail is red", on=day)
     texts = sorted(one.text for one in await rig.stored())
     assert texts == ["I sailed to Bergen yesterday", "I sailed to Bergen yesterday", "The sail is red"]
 
 
-async def test_other_words_under_the_id_of_a_message_are_no_evidence_any_more(rig: Rig) -> None:
+async def test_edited_message_is_no_longer_evidence_of_its_old_text(rig: Rig) -> None:
     await say(rig, "first", BOAT)
     await say(rig, "second", BOAT)
     (one,) = await boats(rig)
@@ -195,7 +198,7 @@ async def test_other_words_under_the_id_of_a_message_are_no_evidence_any_more(ri
     assert sorted(found.text for found in await rig.stored()) == [BOAT, "The boat lies in Oslo"]
 
 
-async def test_nobody_shares_with_another(rig: Rig) -> None:
+async def test_same_text_of_different_owners_is_never_shared(rig: Rig) -> None:
     await say(rig, "s", BOAT)
     await say(rig, "s", BOAT, user="bob")
     await say(rig, "s", BOAT, namespace="n")
@@ -210,7 +213,7 @@ async def test_nobody_shares_with_another(rig: Rig) -> None:
     assert theirs.text == BOAT
 
 
-async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(rig: Rig) -> None:
+async def test_import_merges_with_existing_memories_and_keeps_evidence(rig: Rig) -> None:
     """A statement that took a message over, a message, and a statement, each into a place where the same was said or stated."""
     await say(rig, "chat", "Look at this storm", BOAT)
     message = await exported(rig)

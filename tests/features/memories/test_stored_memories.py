@@ -1,4 +1,4 @@
-"""What stands in Redis is written in few steps, and read without being checked again, also when another version wrote it."""
+"""Stored memories are encoded in few steps and decoded without validation, also those of other versions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FULL = MemoryRecord(
     ],
     ids=["plain", "full", "without nulls", "of another version", "of a program"],
 )
-def test_it_is_what_pydantic_would_read(raw: str) -> None:
+def test_decoded_memory_equals_what_pydantic_reads(raw: str) -> None:
     wanted, found = MemoryRecord.model_validate_json(raw, context=ANSWER), decode_memory(raw.encode())
     for name in ("topics", "entities", "extracted_from"):
         setattr(wanted, name, getattr(wanted, name) or [])
@@ -73,7 +73,7 @@ _GIVEN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given", _GIVEN, ids=lambda given: " ".join(given) or "nothing more")
 @pytest.mark.parametrize("kind", [MemoryRecord, ExtractedMemoryRecord])
-def test_it_is_written_as_pydantic_would_write_it(kind: type[MemoryRecord], given: dict[str, Any]) -> None:
+def test_encoded_memory_equals_what_pydantic_writes(kind: type[MemoryRecord], given: dict[str, Any]) -> None:
     record = kind.model_validate({"id": "é", "text": 'She said ":null", Ⓐ\n'} | given)
     fields = memory_fields("t", record, "terms")
     stored = dict(zip(fields.names, fields.values, strict=True))
@@ -126,11 +126,11 @@ def test_each_record_is_stored_with_its_own_defaults(kind: type[MemoryRecord], s
     ],
     ids=["memory of little", "memory", "memory of much", "message", "waiting memory", "card"],
 )
-def test_what_is_read_twice_shares_nothing_that_can_change(read: Callable[[], object]) -> None:
+def test_decoding_twice_shares_no_mutable_value(read: Callable[[], object]) -> None:
     one, other = read(), read()
     assert _containers(one).isdisjoint(_containers(other))
 
 
-def test_the_name_of_a_new_memory_is_that_by_which_it_is_asked_for() -> None:
+def test_new_memory_key_equals_the_lookup_key() -> None:
     for tenant, name in (("default", "m"), ("é", "x" * 512), ("", "Ⓐ")):
         assert new_mid(tenant, name) == Keys("am").mid(tenant, name) == digest("memory", tenant, name)

@@ -1,4 +1,4 @@
-"""Readings of memories are counted, beside the memories, and what depends on them sees the counts."""
+"""Readings of memories are counted in a separate record, and everything that depends on them uses the counts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def read(rig: Rig, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["get", "search", "prompt"])
-async def test_a_reading_is_counted_once_in_a_quarter_of_an_hour(known: Rig, how: str) -> None:
+async def test_reading_is_counted_once_per_quarter_hour(known: Rig, how: str) -> None:
     for _ in range(3):
         await read(known, how)
     found, other = await stored(known, "the ferry to Elba"), await stored(known, "a train to Porto")
@@ -70,13 +70,13 @@ async def test_a_reading_is_counted_once_in_a_quarter_of_an_hour(known: Rig, how
     assert (await stored(known, found.id)).access_count == 2
 
 
-async def test_looking_at_lists_is_no_reading(known: Rig) -> None:
+async def test_listing_memories_counts_no_reading(known: Rig) -> None:
     assert len(await look(known, None)) == 2
     assert await look(known, "ferry", recency_boost=False)
     assert {(await stored(known, name)).access_count for name in ("the ferry to Elba", "a train to Porto")} == {0}
 
 
-async def test_a_request_writes_nothing_that_is_indexed(known: Rig) -> None:
+async def test_counting_a_reading_writes_no_indexed_field(known: Rig) -> None:
     mid = known.keys.mid(SCOPE.tenant, "the ferry to Elba")
     names = (known.keys.memory(mid), known.keys.vector(mid))
     before = [await known.rt.client.hgetall(name) for name in names]
@@ -86,7 +86,7 @@ async def test_a_request_writes_nothing_that_is_indexed(known: Rig) -> None:
     assert [await known.rt.client.hgetall(name) for name in names] == before
 
 
-async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(known: Rig) -> None:
+async def test_usage_count_survives_a_patch_and_is_removed_by_a_delete(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
     changed = await known.rt[MemoryService].patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
@@ -98,7 +98,7 @@ async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(know
     assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
 
 
-async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
+async def test_forgetting_measures_inactivity_from_the_last_reading(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
     policy = parse_policy({"max_inactive_days": 30})
@@ -106,7 +106,7 @@ async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
     assert answer.deleted_ids == ["a train to Porto"]
 
 
-async def test_filters_see_readings_once_they_are_folded_in(known: Rig) -> None:
+async def test_filters_use_readings_after_they_are_folded_in(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
     since = {"last_accessed": {"gte": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
@@ -119,7 +119,7 @@ async def test_filters_see_readings_once_they_are_folded_in(known: Rig) -> None:
     assert await known.rt.client.hlen(known.keys.usage) == 1
 
 
-async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody_up(make_rig: MakeRig) -> None:
+async def test_usage_log_flushes_on_close_and_tolerates_a_missing_redis(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await rig.remember(record("the ferry to Elba"))
         mid = rig.keys.mid(SCOPE.tenant, "the ferry to Elba")

@@ -1,4 +1,7 @@
-"""Writes and undos beside an erasure: nothing erased comes back, and nothing that was acknowledged after the order is lost."""
+"""Writes and undos during an erasure.
+
+Erased data does not return, and no write acknowledged after the order is lost.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run:
     _watched.reset(token)
 
 
-async def test_nothing_comes_back_by_an_undo_at_any_step_of_an_erasure(
+async def test_undo_during_any_step_of_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that restores is asked for before each round trip of an erasure, those of one person before every eleventh."""
@@ -120,7 +123,7 @@ async def test_nothing_comes_back_by_an_undo_at_any_step_of_an_erasure(
         assert fired > 3 * _PERSONS
 
 
-async def test_a_restoring_request_that_an_erasure_overtakes_brings_nothing_back(
+async def test_restoring_request_overtaken_by_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole erasure happens before each round trip of each request. An import that began after it is a write of its own."""
@@ -183,7 +186,7 @@ async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -
     return {f"{method} {path}": reply.status_code for (method, path, _), reply in zip(requests, replies, strict=True)}
 
 
-async def test_a_write_after_the_order_is_refused_until_the_erasure_is_done_and_lives_then(make_rig: MakeRig) -> None:
+async def test_write_after_an_erasure_order_conflicts_until_the_erasure_is_done(make_rig: MakeRig) -> None:
     """No worker runs meanwhile: nothing that is acknowledged after the order may be lost, however long it waits."""
     async with make_rig() as rig, faced(rig) as face:
         for user in ("ann", "bob"):
@@ -202,7 +205,7 @@ async def test_a_write_after_the_order_is_refused_until_the_erasure_is_done_and_
         assert (await face.ok("GET", "/v1/extraction-rules", params={"user_id": "ann"}))["instructions"] == SIGN
 
 
-async def test_a_write_after_the_order_waits_for_a_session_or_an_agent_too(make_rig: MakeRig) -> None:
+async def test_write_during_a_session_or_agent_erasure_conflicts_until_it_is_done(make_rig: MakeRig) -> None:
     async with make_rig() as rig, faced(rig) as face:
         await person(face, "ann")
         await face.ok("DELETE", "/v1/working-memory/ann-s", params={"user_id": "ann", "memories": True})
@@ -222,7 +225,7 @@ async def test_a_write_after_the_order_waits_for_a_session_or_an_agent_too(make_
         assert set((await answers(face, [*writes("ann", "new", "coach"), of_session])).values()) == {200}
 
 
-async def test_a_write_straight_after_the_order_waits_for_the_worker_and_lives(
+async def test_write_right_after_an_erasure_order_waits_for_the_worker_and_survives(
     make_settings: Any, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
@@ -247,7 +250,7 @@ async def test_a_write_straight_after_the_order_waits_for_the_worker_and_lives(
         await asyncio.gather(*(erased_and_written(f"user-{n}") for n in range(6)))
 
 
-async def test_an_erasure_that_was_given_up_and_dropped_refuses_nothing_any_more(make_rig: MakeRig) -> None:
+async def test_dropped_dead_erasure_no_longer_blocks_writes(make_rig: MakeRig) -> None:
     async with make_rig() as rig, faced(rig) as face:
         answer = await face.http.delete("/v1/users/ann")
         (order,) = await rig.marks(DueKind.DELETION)

@@ -1,4 +1,7 @@
-"""Export and import: a user's data leaves whole, comes back as it was, and brings nothing else with it (row S8)."""
+"""Export and import (row S8).
+
+A user's data is exported completely and restored unchanged, and nothing else is imported.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ async def face(rig: Rig) -> AsyncGenerator[Face]:
         yield one
 
 
-async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> None:
+async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
     await fill(face, ANN, "trombone")
     await fill(face, BOB, "zither")
     before, other = await picture(face), await picture(face, BOB)
@@ -83,7 +86,7 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f7"))["text"] == "hums like a trombone"
 
 
-async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face) -> None:
+async def test_export_contains_every_write_acknowledged_before_it_began(face: Face) -> None:
     """While others write, sessions are promoted and deleted, facts change, end and come back."""
     rig = face.rig
     stop, enough = asyncio.Event(), asyncio.Event()
@@ -127,7 +130,7 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
         await asyncio.gather(*writers)
 
 
-async def test_what_waits_of_a_session_that_is_gone_is_exported_too(face: Face) -> None:
+async def test_unpromoted_messages_of_an_expired_session_are_exported(face: Face) -> None:
     rig = face.rig
     await face.ok("PUT", "/v1/working-memory/short", json=said("the last words", user=ANN, ttl_seconds=1))
     k = rig.keys.session(rig.sid(SessionRef("short", None, ANN)))
@@ -142,7 +145,7 @@ async def test_what_waits_of_a_session_that_is_gone_is_exported_too(face: Face) 
     assert [one.text for one in await rig.stored()] == ["the last words"]
 
 
-async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face: Face) -> None:
+async def test_import_respects_the_callers_limits_and_reports_skipped_records(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
     # To another user and namespace, of another tenant.
@@ -178,7 +181,7 @@ async def memory_ids(face: Face, user: str, namespace: str | None = None) -> set
     return {hit["id"] for hit in (await face.ok("POST", "/v1/long-term-memory/search", json=where))["memories"]}
 
 
-async def test_an_export_of_one_user_becomes_a_copy_of_another(face: Face) -> None:
+async def test_importing_one_users_export_as_another_creates_a_copy(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines, before = await face.lines(), await picture(face)
     report = await face.client.import_user(BOB, lines)
@@ -198,7 +201,7 @@ async def test_an_export_of_one_user_becomes_a_copy_of_another(face: Face) -> No
     assert await stored_keys(face) == keys
 
 
-async def test_what_a_copy_names_is_the_copys(face: Face) -> None:
+async def test_imported_copy_refers_only_to_its_own_memories(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
     # In parts, as a large file is sent: each names what another brought.
@@ -217,7 +220,7 @@ async def test_what_a_copy_names_is_the_copys(face: Face) -> None:
     assert named.isdisjoint(NAMES), "evidence of the copy names no memory of Ann's"
 
 
-async def test_a_change_of_a_copy_is_undone_without_touching_the_original(face: Face) -> None:
+async def test_undoing_a_change_of_a_copy_does_not_touch_the_original(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
     await face.client.import_user(BOB, lines)
@@ -233,7 +236,7 @@ async def test_a_change_of_a_copy_is_undone_without_touching_the_original(face: 
     same(await picture(face), before)
 
 
-async def test_a_namespace_that_an_export_was_not_made_for_gets_a_copy(face: Face) -> None:
+async def test_import_into_another_namespace_creates_a_copy(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines(namespace="home")
     before, ours = await picture(face), await memory_ids(face, ANN, "home")
@@ -251,7 +254,7 @@ def bent(line: bytes, **changes: Any) -> bytes:
     return json.dumps(json.loads(line) | changes).encode()
 
 
-async def test_lines_that_cannot_be_taken_are_named_and_nothing_else_is_lost(face: Face) -> None:
+async def test_invalid_import_lines_are_reported_and_the_rest_is_imported(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
     await face.erase(ANN)
@@ -294,7 +297,7 @@ async def test_lines_that_cannot_be_taken_are_named_and_nothing_else_is_lost(fac
     assert (await face.http.post(f"/v1/users/{ANN}/import", json={})).status_code == 415
 
 
-async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> None:
+async def test_zero_or_foreign_vectors_are_recomputed_on_import(face: Face) -> None:
     await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
     await face.rig.work()
     header, *rest = await face.lines()
@@ -311,7 +314,7 @@ async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> 
     assert {one["id"] for one in found["memories"]} == {"c1", "c2"}
 
 
-async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_truncated_export_is_detected(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
     first = json.loads((await face.lines())[0])["operation_id"]
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Pins, metadata, ids and dates survive whatever is done to memories, and what is undone leaves nothing behind."""
+"""Pins, metadata, ids and dates survive every sequence of operations, and undone operations leave nothing behind."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ async def world(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> An
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(_steps, min_size=4, max_size=12))
-async def test_pins_metadata_ids_and_dates_survive_everything(world: Any, steps: list[tuple[Any, ...]]) -> None:
+async def test_pins_metadata_ids_and_dates_survive_any_sequence_of_operations(world: Any, steps: list[tuple[Any, ...]]) -> None:
     one: World = world()
     for name, *arguments in steps:
         await getattr(one, name)(*arguments)

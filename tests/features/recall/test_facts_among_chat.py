@@ -1,4 +1,4 @@
-"""However much is said about a thing, what is known of it stands in the prompt, and what was said beside it."""
+"""However much chat there is about a thing, the prompt shows both the known facts and the chat."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_facts_do_not_crowd_out_chat(rig: Rig) -> None:
     assert len(texts) == 10
 
 
-async def test_it_takes_no_further_round_trip(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_selecting_facts_among_chat_takes_no_extra_round_trip(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.remember(record("Works as a pilot of ships", user_id="u"))
     await talk(rig)
     await shown(rig)
@@ -52,7 +52,7 @@ async def test_it_takes_no_further_round_trip(rig: Rig, monkeypatch: pytest.Monk
     assert len(sent) == 3, "how common the words are, the lists, the memories"
 
 
-async def test_a_fact_stands_for_its_message_where_only_that_is_near(rig: Rig) -> None:
+async def test_fact_replaces_its_message_if_only_the_message_matches(rig: Rig) -> None:
     await rig.append("s", "We have moved: the parcel comes to Juniper Court.", user_id="u")
     await rig.work()
     [message] = (await rig.rt[SearchService].search(SCOPE, SearchRequest(text="parcel"))).memories

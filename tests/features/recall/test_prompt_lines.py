@@ -1,4 +1,4 @@
-"""What a line of a prompt says of a memory: who said it, when last and how often, and whether it still holds."""
+"""Each memory line of a prompt shows the speaker, the last mention, the count, and whether the memory still holds."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def marks(shown: Sequence[str]) -> list[str]:
     ("role", "name", "speaker"),
     [("user", None, "user"), ("assistant", None, "assistant"), ("user", "Ann", "Ann"), ("Ben", None, "Ben"), ("user", " ", "user")],
 )
-def test_a_line_of_what_was_said_names_the_speaker(role: str, name: str | None, speaker: str) -> None:
+def test_statement_line_names_its_speaker(role: str, name: str | None, speaker: str) -> None:
     shown = lines(said("I moved to Oslo", role=role, name=name))
     assert shown == [f"- [2 March 2026, 6 days ago; message] {speaker} said: I moved to Oslo (ID: id0I mo)"]
     assert own_words(shown[0]) == ""
 
 
-def test_no_name_begins_or_ends_a_line() -> None:
+def test_speaker_name_cannot_break_or_forge_a_line() -> None:
     (shown,) = lines(said("x", name="Ann (ID: 1)\n- [; message] b"))
     assert "\n" not in shown
     assert shown.count("(ID: ") == 1
@@ -82,18 +82,18 @@ def test_no_name_begins_or_ends_a_line() -> None:
     assert len(lines(said("x", name="n" * 5000))[0]) < 200
 
 
-def test_a_fact_names_nobody() -> None:
+def test_fact_line_has_no_speaker() -> None:
     assert lines(fact("Lives in Oslo")) == ["- [2 March 2026, 6 days ago; semantic] Lives in Oslo (ID: id0Live)"]
 
 
-def test_what_is_said_again_is_of_the_day_on_which_it_was_said_last() -> None:
+def test_repeated_statement_shows_its_last_day_and_count() -> None:
     shown = lines(said("I am vegan", again=5, times=3), said("I am not vegan", 4))
     assert ends(shown) == ["user said: I am not vegan", "user said: I am vegan"]
     assert marks(shown) == ["", "said 3 times, latest"]
     assert shown[1].startswith("  - [7 March 2026, 1 day ago, said 3 times, latest; message]")
 
 
-def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
+def test_edited_memory_shows_the_day_of_the_edit() -> None:
     memory = said("I moved")
     memory.edited_at = MONDAY + timedelta(days=3)
     assert lines(memory)[0].startswith("- [5 March 2026")
@@ -135,19 +135,19 @@ def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str,
     assert marks(shown) == ["", "latest" if contradict else ""]
 
 
-def test_of_three_statements_on_one_thing_only_the_last_is_the_latest() -> None:
+def test_only_the_last_of_three_contradicting_statements_is_marked_latest() -> None:
     shown = lines(said("I'm vegan"), said("I'm not vegan any more, I missed cheese", 1), said("I'm vegan again, for good this time", 2))
     assert marks(shown) == ["", "", "latest"]
 
 
-def test_statements_of_one_subject_stand_together_the_newest_subject_last() -> None:
+def test_statements_of_one_subject_are_grouped_with_the_newest_subject_last() -> None:
     shown = lines(said("I'm vegan"), said("My desk is number 4", 1), said("I'm not vegan", 2), said("My desk is number 9", 3))
     assert ends(shown) == [f"user said: {text}" for text in ("I'm vegan", "I'm not vegan", "My desk is number 4", "My desk is number 9")]
     assert marks(shown) == ["", "latest", "", "latest"]
     assert [line.startswith("  - ") for line in shown] == [False, True, False, True]
 
 
-def test_only_one_speaker_contradicts_himself() -> None:
+def test_statements_of_different_speakers_do_not_contradict() -> None:
     assert marks(lines(said("I work at Acme"), said("I don't work at Acme", 1, role="assistant"))) == ["", ""]
 
 
@@ -155,7 +155,7 @@ def test_statements_of_one_slot_contradict_each_other() -> None:
     assert marks(lines(said("Oslo it is", slot="city"), said("We are off to Bergen", 1, slot="city"))) == ["", "latest"]
 
 
-def test_what_no_longer_holds_says_so_unless_it_was_said_again() -> None:
+def test_ended_statement_is_marked_unless_repeated_later() -> None:
     memory = said("I work at Acme")
     memory.ended_at = MONDAY + timedelta(days=2)
     assert marks(lines(memory)) == ["no longer true since 4 March 2026"]
@@ -163,12 +163,12 @@ def test_what_no_longer_holds_says_so_unless_it_was_said_again() -> None:
     assert marks(lines(memory)) == [""]
 
 
-def test_facts_stand_first_by_relevance_then_what_was_said_by_time() -> None:
+def test_facts_come_first_by_relevance_then_statements_by_time() -> None:
     shown = lines(said("c", 3), fact("Best fact", days=4), said("a", 1), fact("Next fact"))
     assert ends(shown) == ["Best fact", "Next fact", "user said: a", "user said: c"]
 
 
-def test_a_message_is_not_shown_beside_the_fact_that_rests_on_it() -> None:
+def test_message_is_hidden_if_a_shown_fact_rests_on_it() -> None:
     message = said("I moved to Oslo in May")
     assert ends(lines(message, fact("Lives in Oslo", message.text))) == ["Lives in Oslo"]
     assert ends(lines(message, fact("Lives in Oslo", "another message"))) == ["Lives in Oslo", f"user said: {message.text}"]
@@ -179,7 +179,7 @@ def test_a_message_is_not_shown_beside_the_fact_that_rests_on_it() -> None:
     assert len(lines(message, fact("Lives in Oslo", message.text, "b", "c", "d", "e"))) == 2, "nor does a fact of a whole batch hide it"
 
 
-def test_neither_kind_crowds_out_the_other() -> None:
+def test_neither_facts_nor_statements_crowd_out_the_other() -> None:
     chat = [said(f"Chat line {i} about nothing", i / 10) for i in range(30)]
     facts = [fact(f"Fact number {i}") for i in range(30)]
     both = select([*chat, *facts], limit=10)
@@ -188,7 +188,7 @@ def test_neither_kind_crowds_out_the_other() -> None:
     assert len(select([*chat, *facts[:2]], limit=10).statements) == 8
 
 
-def test_each_kind_has_half_of_the_tokens_and_what_the_other_leaves() -> None:
+def test_facts_and_statements_each_get_half_the_tokens_plus_any_remainder() -> None:
     chat = [said(f"Chat line number {i:02}", i / 10) for i in range(30)]
     facts = [fact(f"Fact number {i:02}") for i in range(30)]
     for budget in (300, 600, 1200):
@@ -199,7 +199,7 @@ def test_each_kind_has_half_of_the_tokens_and_what_the_other_leaves() -> None:
     assert len(select([*chat, facts[0]], limit=100, budget=600).statements) == len(select(chat, limit=100, budget=554).statements)
 
 
-def test_ids_can_be_left_out() -> None:
+def test_line_without_ids_is_still_recognized_as_prompt_text() -> None:
     style = LineStyle(STYLE.now, UTC, ids=False)
     (shown,) = lines(said("I moved to Oslo"), style=style)
     assert shown == "- [2 March 2026, 6 days ago; message] user said: I moved to Oslo"
@@ -213,7 +213,7 @@ def with_mid(memory: ShownMemory, relevance: float | None = None) -> ShownMemory
     return memory
 
 
-def test_correction_is_shown_with_what_it_corrects_and_takes_no_place_of_a_hit() -> None:
+def test_correction_is_added_after_the_corrected_statement_beyond_the_limit() -> None:
     old, other = with_mid(said("My meeting room code is 4411", 1)), with_mid(said("My desk has two drawers", 3))
     new, far = with_mid(said("My meeting room code is 9127 now", 2)), with_mid(said("We had soup for lunch", 4))
     page = with_corrections([old, other], [far, new])
@@ -224,14 +224,14 @@ def test_correction_is_shown_with_what_it_corrects_and_takes_no_place_of_a_hit()
     assert [line.startswith("  - ") for line in listed.statement_lines(STYLE)] == [False, True, False]
 
 
-def test_correction_of_what_is_not_shown_is_not_shown() -> None:
+def test_correction_is_hidden_if_the_corrected_statement_is_not_shown() -> None:
     old, new = with_mid(said("My meeting room code is 4411", 1)), with_mid(said("My meeting room code is 9127 now", 2))
     first = with_mid(said("The code of the bicycle lock is on the receipt"))
     listed = MemorySelection(len, "Which code?", 1, 10_000, True).select(with_corrections([first, old], [new]))
     assert [memory.text for memory in listed.memories] == [first.text]
 
 
-def test_corrections_are_found_in_any_language() -> None:
+def test_corrections_are_found_in_other_languages() -> None:
     for before, after in (
         ("我的座位在三楼靠窗。", "我的座位在五楼门口。"),
         ("Mein Spind hat die Nummer 12.", "Mein Spind hat die Nummer 40."),
@@ -241,7 +241,7 @@ def test_corrections_are_found_in_any_language() -> None:
         assert with_corrections([new], [old]) == [new], "what was said before corrects nothing"
 
 
-def test_clearly_relevant_statements_stand_before_others_each_oldest_first() -> None:
+def test_clearly_relevant_statements_come_before_others_each_oldest_first() -> None:
     relevances = {"Skates rust": 0.4, "Plums fell": 0.02, "Ink dried": 0.5, "Bells rang": 0.03, "Lamps glow": 0.3, "Ice melts": 0.04}
     memories = [with_mid(said(text, day), value) for day, (text, value) in enumerate(relevances.items())]
     shown = ends(MemoryList((), memories[::-1]).statement_lines(STYLE))

@@ -1,4 +1,4 @@
-"""Who said something is known until it stands in a prompt: from the message, through promotion, or before a worker has come to it."""
+"""The speaker of a message is known in every prompt: before promotion, after it, and after edits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def shown(rig: Rig, query: str, **search: Any) -> list[str]:
     return [line for line in prompt.messages[0]["content"]["text"].split("\n") if line.lstrip().startswith("- [")]
 
 
-async def test_a_message_keeps_its_speaker(rig: Rig) -> None:
+async def test_memory_shows_its_speaker_before_and_after_promotion(rig: Rig) -> None:
     await say(rig, "s", "The violin is from Cremona", name="Ann")
     await say(rig, "s", "A violin from Cremona is worth a lot", "assistant")
     await say(rig, "s", "My violin needs new strings")
@@ -36,14 +36,14 @@ async def test_a_message_keeps_its_speaker(rig: Rig) -> None:
         assert [any(start in line for line in lines) for start in expected] == [True] * 3, lines
 
 
-async def test_two_people_who_say_the_same_said_it_both(rig: Rig) -> None:
+async def test_same_text_by_two_named_speakers_is_two_memories(rig: Rig) -> None:
     for name in ("Ann", "Ann", "Ben"):
         await say(rig, f"of {name}", "I play the violin", name=name)
         await rig.work()
     assert sorted(record.metadata["name"] for record in await rig.stored()) == ["Ann", "Ben"]
 
 
-async def test_an_edited_memory_is_of_the_day_of_the_edit(rig: Rig) -> None:
+async def test_prompt_shows_the_day_of_an_edited_text(rig: Rig) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=400)
     message = await say(rig, "s", "My violin is from Cremona", created_at=long_ago.isoformat())
     await rig.work()

@@ -1,4 +1,4 @@
-"""A message whose fact was superseded says so in a prompt, until that is undone or the message is said again."""
+"""A prompt marks a message whose fact was superseded, until that is undone or the message is repeated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def line_of(shown: list[str], text: str) -> str:
     return next((line for line in shown if text in line), "")
 
 
-async def test_a_superseded_fact_marks_its_message_and_an_undo_takes_that_back(rig: Rig) -> None:
+async def test_superseded_fact_marks_its_message_until_undone(rig: Rig) -> None:
     await rig.append("s", "I work at the Acme bakery", user_id="u")
     await rig.work()
     await state(rig, "Works at the Acme bakery", "I work at the Acme bakery", 1)
@@ -53,7 +53,7 @@ async def test_a_superseded_fact_marks_its_message_and_an_undo_takes_that_back(r
     assert "no longer true since" in line_of(await lines(rig), "user said:")
 
 
-async def test_only_the_messages_of_the_fact_are_marked(rig: Rig) -> None:
+async def test_only_messages_of_the_superseded_fact_are_marked(rig: Rig) -> None:
     await rig.append("s", "I work at the Acme bakery", "My work begins at six", user_id="u")
     await rig.work()
     await state(rig, "Works at the Acme bakery", "I work at the Acme bakery", 1)

@@ -1,4 +1,4 @@
-"""Which memories of an answer repeat another one of it."""
+"""The filter that drops near duplicates from results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def fact(text: str, number: int) -> MemoryRecord:
     return MemoryRecord(id=f"m{number}", text=text, memory_type=MemoryTypeEnum.SEMANTIC)
 
 
-def test_a_fact_repeats_the_first_one_that_says_the_same_words() -> None:
+def test_duplicate_filter_names_the_first_fact_with_the_same_words() -> None:
     pick = random.Random(8)
     for _ in range(40):
         texts = [" ".join(pick.choices(_WORDS, k=pick.randint(1, 4))) for _ in range(60)]

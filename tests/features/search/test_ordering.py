@@ -1,4 +1,4 @@
-"""What moves memories within an answer: their age, a language model's wording, and a reranking model."""
+"""What changes the order of results: recency, a query rewritten by a language model, and a reranking model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def aged(rig: Rig) -> Rig:
     [{"recency_boost": True}, {"server_side_recency": True}, {"recency_recency_weight": 0.5}, {"recency_novelty_weight": 1}],
     ids=str,
 )
-async def test_recency_is_scored_before_the_cut(aged: Rig, mode: dict[str, Any], asked: dict[str, Any]) -> None:
+async def test_recency_boost_is_applied_before_the_limit(aged: Rig, mode: dict[str, Any], asked: dict[str, Any]) -> None:
     query = "When does the ferry to Elba leave from the harbour?"
     assert "new" not in await ids(aged, query, limit=3, recency_boost=False, **mode)
     assert (await ids(aged, query, limit=1, **asked, **mode)) == ["new"]
@@ -70,7 +70,7 @@ async def test_recency_is_scored_before_the_cut(aged: Rig, mode: dict[str, Any],
     assert [name for page in pages for name in page] == whole
 
 
-async def test_weights_and_half_lives_do_what_they_say(rig: Rig) -> None:
+async def test_recency_weights_and_half_lives_change_the_order(rig: Rig) -> None:
     text = "The ferry to Elba leaves at noon"
     await rig.remember(
         record(text, "read", created_at=NOW - timedelta(days=60), last_accessed=NOW),
@@ -89,7 +89,7 @@ async def test_weights_and_half_lives_do_what_they_say(rig: Rig) -> None:
     assert await first(recency_recency_weight=-1.0, recency_novelty_weight=0.0) == "written"
 
 
-async def test_a_counted_reading_is_fresh(rig: Rig) -> None:
+async def test_counted_reading_makes_a_memory_recent(rig: Rig) -> None:
     text = "The ferry to Elba leaves at noon"
     await rig.remember(dated(text, "a", 60), dated(text, "b", 60), dated(text, "c", 60))
     await rig.rt[MemoryService].get(SCOPE, "b")
@@ -97,7 +97,7 @@ async def test_a_counted_reading_is_fresh(rig: Rig) -> None:
     assert (await ids(rig, "ferry", search_mode="keyword", recency_boost=True))[0] == "b"
 
 
-async def test_without_a_word_on_age_the_newer_of_equals_is_first_and_the_only_match_stays_first(aged: Rig) -> None:
+async def test_by_default_recency_decides_only_between_equal_matches(aged: Rig) -> None:
     await aged.remember(dated("Marta lives in Lisbon", "then", 400), dated("Marta lives in Porto", "now", 0))
     assert (await ids(aged, "Marta lives in"))[:2] == ["now", "then"]
     for mode in ({}, {"search_mode": "semantic"}, {"search_mode": "keyword"}):
@@ -105,7 +105,7 @@ async def test_without_a_word_on_age_the_newer_of_equals_is_first_and_the_only_m
     assert (await ids(aged, "pruning plum trees"))[0] == "off topic"
 
 
-async def test_recency_moves_places_and_not_scores(aged: Rig) -> None:
+async def test_recency_boost_changes_ranks_but_not_scores(aged: Rig) -> None:
     query = "When does the ferry to Elba leave?"
     plain = {one.id: pytest.approx((one.score, one.dist)) for one in (await search(aged, query, limit=50, recency_boost=False)).memories}
     boosted = (await search(aged, query, limit=50, recency_boost=True, explain=True)).memories
@@ -128,7 +128,7 @@ async def worded(make_rig: MakeRig, chat: OpenAIChat, request: pytest.FixtureReq
 QUESTION = "Would you please tell me whenever it is that the ferry to Elba leaves?"
 
 
-async def test_a_query_is_put_into_other_words(worded: Rig, lookalike: Lookalike) -> None:
+async def test_optimized_query_is_rewritten_by_the_model_once(worded: Rig, lookalike: Lookalike) -> None:
     found = await search(worded, QUESTION, optimize=True)
     assert (found.memories[0].id, found.notices) == ("ferry", None)
     assert lookalike.calls["chat"] == 1
@@ -146,7 +146,7 @@ async def test_a_query_is_put_into_other_words(worded: Rig, lookalike: Lookalike
 
 
 @pytest.mark.parametrize("fault", ["timeout", "500", "garbage", "empty_choices", "401"])
-async def test_without_the_model_the_plain_answer_comes_and_says_so(worded: Rig, lookalike: Lookalike, fault: str) -> None:
+async def test_failed_query_rewrite_falls_back_to_the_plain_query_with_a_notice(worded: Rig, lookalike: Lookalike, fault: str) -> None:
     plain = await search(worded, QUESTION)
     lookalike.set_fault(fault)
     found = await search(worded, QUESTION, optimize=True)
@@ -159,7 +159,7 @@ async def test_without_the_model_the_plain_answer_comes_and_says_so(worded: Rig,
     assert next(one.id for one in answer.long_term_memories or []) == "ferry"
 
 
-async def test_no_model_at_all_is_said(rig: Rig) -> None:
+async def test_query_rewrite_without_a_model_returns_a_notice(rig: Rig) -> None:
     await rig.remember(record("The ferry to Elba leaves at noon", "ferry"))
     found = await search(rig, QUESTION, optimize=True)
     assert found.memories[0].id == "ferry"
@@ -180,7 +180,7 @@ async def reranked(make_rig: MakeRig, lookalike: Lookalike, request: pytest.Fixt
     await reranker.close()
 
 
-async def test_the_best_are_put_into_the_rerankers_order(reranked: Rig, lookalike: Lookalike) -> None:
+async def test_top_results_follow_the_rerankers_order(reranked: Rig, lookalike: Lookalike) -> None:
     lookalike.set_fault("500", 1, "rerank")
     plain = await search(reranked, "ferry number", limit=8, search_mode="keyword")
     assert plain.notices == ["the reranking model gave no answer in time: ordered without it"]
@@ -199,7 +199,7 @@ async def test_the_best_are_put_into_the_rerankers_order(reranked: Rig, lookalik
 
 
 @pytest.mark.parametrize("fault", ["timeout", "429", "html", "short_batch", "nan", "null"])
-async def test_without_the_reranker_the_plain_answer_comes_and_says_so(reranked: Rig, lookalike: Lookalike, fault: str) -> None:
+async def test_failed_reranking_falls_back_to_the_plain_order_with_a_notice(reranked: Rig, lookalike: Lookalike, fault: str) -> None:
     lookalike.set_fault(fault, None, "rerank")
     found = await search(reranked, "ferry number", limit=8)
     assert len(found.memories) == 8
@@ -209,6 +209,6 @@ async def test_without_the_reranker_the_plain_answer_comes_and_says_so(reranked:
     assert answer.notices == found.notices
 
 
-async def test_lists_are_not_reranked(reranked: Rig, lookalike: Lookalike) -> None:
+async def test_listings_are_not_reranked(reranked: Rig, lookalike: Lookalike) -> None:
     assert len(await ids(reranked, "", limit=8)) == 8
     assert lookalike.calls["rerank"] == 0

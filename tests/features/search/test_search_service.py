@@ -1,4 +1,4 @@
-"""Searching: modes, paging, thresholds, odd queries, and what is left when the embedder is away."""
+"""Search: modes, paging, thresholds, odd queries, and the fallback if the embedder is down."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def corpus(rig: Rig) -> Rig:
         ("user_id=42", 7),
     ],
 )
-async def test_words_of_every_kind_are_found(corpus: Rig, query: str, expected: int) -> None:
+async def test_keyword_search_finds_words_of_every_kind(corpus: Rig, query: str, expected: int) -> None:
     found = await search(corpus, query, search_mode="keyword")
     assert found.memories[0].text == CORPUS[expected]
     assert found.memories[0].score_type == "keyword"
@@ -74,7 +74,7 @@ ODD_QUERIES = ["the and of", "?!", "...", "-@t:{x}", "*", "|", "(", '"', "\\", "
 
 
 @pytest.mark.parametrize("mode", [*MODES, None])
-async def test_odd_queries_are_no_syntax(corpus: Rig, mode: str | None) -> None:
+async def test_odd_queries_are_not_parsed_as_syntax(corpus: Rig, mode: str | None) -> None:
     for query in ODD_QUERIES:
         found = await search(corpus, query, **({} if mode is None else {"search_mode": mode}))
         if mode == "keyword" and (query == "the and of" or not any(c.isalnum() for c in query)):
@@ -85,14 +85,14 @@ async def test_odd_queries_are_no_syntax(corpus: Rig, mode: str | None) -> None:
 
 
 @pytest.mark.parametrize("blank", [None, "", "  \n"])
-async def test_without_a_query_everything_is_listed_newest_first(corpus: Rig, blank: str | None) -> None:
+async def test_search_without_a_query_lists_everything_newest_first(corpus: Rig, blank: str | None) -> None:
     found = await search(corpus, blank)
     assert found.total == len(CORPUS)
     assert [one.created_at for one in found.memories] == sorted((one.created_at for one in found.memories), reverse=True)
     assert {(one.dist, one.score, one.score_type) for one in found.memories} == {(0.0, None, None)}
 
 
-async def test_meaning(corpus: Rig) -> None:
+async def test_semantic_search_orders_by_distance(corpus: Rig) -> None:
     found = await search(corpus, "When does the boat to the island depart?", search_mode="semantic")
     best = found.memories[0]
     assert best.text == CORPUS[6]
@@ -101,7 +101,7 @@ async def test_meaning(corpus: Rig) -> None:
     assert all(0 <= one.dist <= 2 for one in found.memories)
 
 
-async def test_a_distance_bounds_what_is_found(corpus: Rig) -> None:
+async def test_distance_threshold_limits_the_results(corpus: Rig) -> None:
     everything = {one.text: one.dist for one in (await search(corpus, "ferry to Elba", search_mode="semantic", limit=100)).memories}
     for threshold in (0.0, 0.3, 0.9, 2.0, 5.0):
         found = await search(corpus, "ferry to Elba", distance_threshold=threshold, limit=100)
@@ -113,7 +113,7 @@ async def test_a_distance_bounds_what_is_found(corpus: Rig) -> None:
             await search(corpus, "ferry", search_mode=mode, distance_threshold=0.5)
 
 
-async def test_a_threshold_keeps_distances_beside_a_negated_filter(rig: Rig) -> None:
+async def test_distance_threshold_works_with_a_negated_filter(rig: Rig) -> None:
     await rig.remember(*(record(text, topics=["out" if at % 3 == 1 else "in"]) for at, text in enumerate(CORPUS)))
     kept = {"and": [{"not": {"and": [{"topics": {"any": ["out"]}}, {"memory_type": {"eq": "semantic"}}]}}]}
     near = await search(rig, "ferry", search_mode="semantic", filter=kept, limit=100)
@@ -125,7 +125,7 @@ async def test_a_threshold_keeps_distances_beside_a_negated_filter(rig: Rig) -> 
 
 
 @pytest.mark.parametrize("wanted", [{"search_mode": "semantic"}, {"search_mode": "keyword"}, {}, {"distance_threshold": 2.0}, {"text": ""}])
-async def test_pages_have_no_doubles_and_no_gaps(rig: Rig, wanted: dict[str, Any]) -> None:
+async def test_pages_have_no_duplicates_and_no_gaps(rig: Rig, wanted: dict[str, Any]) -> None:
     await rig.remember(*(record(f"plum tree number {number} of {number % 7} trees in garden {number % 13}") for number in range(60)))
     query = {"text": "plum tree number 3 in garden 5", **wanted}
     seen: list[str] = []
@@ -143,7 +143,7 @@ async def test_pages_have_no_doubles_and_no_gaps(rig: Rig, wanted: dict[str, Any
     assert (beyond.memories, beyond.next_offset) == ([], None)
 
 
-async def test_deep_pages_agree_with_the_first_ones(rig: Rig) -> None:
+async def test_deep_pages_do_not_repeat_earlier_results(rig: Rig) -> None:
     """The lists behind a page grow with its place; what was on an earlier page must not come again."""
     words = ("plum", "fig", "pear", "quince", "apple", "cherry", "peach")
     await rig.remember(
@@ -166,13 +166,13 @@ async def test_deep_pages_agree_with_the_first_ones(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_offset_beyond_everything_is_no_fault(corpus: Rig, mode: str) -> None:
+async def test_offset_beyond_the_results_returns_an_empty_page(corpus: Rig, mode: str) -> None:
     for offset, limit in ((1_000_000, 100), (999_999, 1), (100_000, 10)):
         assert (await search(corpus, "ferry", search_mode=mode, offset=offset, limit=limit)).memories == []
         assert (await search(corpus, "", offset=offset, limit=limit)).memories == []
 
 
-async def test_the_embedder_away(corpus: Rig) -> None:
+async def test_search_falls_back_to_keywords_if_the_embedder_is_down(corpus: Rig) -> None:
     corpus.embedder.away = True
     for mode in MODES:
         found = await search(corpus, "When does the ferry leave?", search_mode=mode)
@@ -181,7 +181,7 @@ async def test_the_embedder_away(corpus: Rig) -> None:
     assert await texts(corpus, "the and of", search_mode="semantic") == []
 
 
-async def test_what_waits_for_its_vector_is_found_by_words_in_every_search(rig: Rig) -> None:
+async def test_memory_without_a_vector_yet_is_found_by_keyword_and_by_default(rig: Rig) -> None:
     await rig.remember(record("figs are ripe"))
     await rig.rt[MemoryStore].write(SCOPE, [record("the ferry leaves at noon")])
     assert await texts(rig, "ferry", search_mode="keyword") == ["the ferry leaves at noon"]
@@ -190,7 +190,7 @@ async def test_what_waits_for_its_vector_is_found_by_words_in_every_search(rig: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_filters_hold_in_every_mode(rig: Rig, mode: str) -> None:
+async def test_filters_apply_in_every_mode(rig: Rig, mode: str) -> None:
     await rig.remember(
         record("ferry of mine", user_id="me", namespace="n"),
         record("ferry of yours", user_id="you", namespace="n"),
@@ -208,7 +208,7 @@ async def test_filters_hold_in_every_mode(rig: Rig, mode: str) -> None:
     assert await texts(rig, "ferry", scope=narrow, search_mode=mode) == ["ferry of yours"]
 
 
-async def test_a_memory_that_was_deleted_is_in_no_page(corpus: Rig) -> None:
+async def test_deleted_memory_is_in_no_result(corpus: Rig) -> None:
     await corpus.rt[MemoryService].delete(SCOPE, [CORPUS[6]])
     for mode in MODES:
         assert CORPUS[6] not in await texts(corpus, "When does the ferry leave?", search_mode=mode)
@@ -217,7 +217,7 @@ async def test_a_memory_that_was_deleted_is_in_no_page(corpus: Rig) -> None:
 @pytest.mark.parametrize(
     "scorer", ["BM25STD", "BM25", "BM25STD.NORM", "BM25STD.TANH", "TFIDF", "TFIDF.DOCNORM", "DISMAX", "DOCSCORE", "HAMMING"]
 )
-async def test_every_scorer_works_or_is_refused(corpus: Rig, scorer: str) -> None:
+async def test_every_text_scorer_works_or_is_refused(corpus: Rig, scorer: str) -> None:
     refused: BadInput | None = None
     try:
         found = await texts(corpus, "ferry noon", search_mode="keyword", text_scorer=scorer)
@@ -230,14 +230,14 @@ async def test_every_scorer_works_or_is_refused(corpus: Rig, scorer: str) -> Non
         assert (refused.field, scorer in ("BM25STD.NORM", "BM25STD.TANH")) == ("text_scorer", True)
 
 
-async def test_long_queries(corpus: Rig) -> None:
+async def test_very_long_queries_are_answered(corpus: Rig) -> None:
     for query in ("ferry " * 20_000, " ".join(f"word{number}" for number in range(5000)) + " ferry", "x" * 100_000 + " ferry"):
         for mode in MODES:
             await search(corpus, query, search_mode=mode)
     assert await texts(corpus, "ferry " * 20_000, search_mode="keyword") == [CORPUS[6]]
 
 
-async def test_search_is_refused_when_switched_off(make_rig: MakeRig) -> None:
+async def test_search_is_refused_if_long_term_memory_is_off(make_rig: MakeRig) -> None:
     async with make_rig(LONG_TERM_MEMORY="false") as rig:
         with pytest.raises(UnsupportedRequest):
             await search(rig, "ferry")

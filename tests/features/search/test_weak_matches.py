@@ -1,4 +1,7 @@
-"""What is neither near nor shares a word: a search shows the nearest all the same, a prompt only where a filter has left nothing else."""
+"""Memories that are neither near nor share a word.
+
+A search still shows the nearest, a prompt only if a content filter leaves nothing else.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +73,13 @@ async def prompt(rig: Rig, text: str, **wanted: Any) -> set[str]:
 
 @pytest.mark.parametrize("mode", [{}, {"search_mode": "hybrid"}, {"search_mode": "semantic"}], ids=str)
 @pytest.mark.parametrize("query", [STRANGE, "preferences", "*", "?!", "what is it?"])
-async def test_a_search_shows_the_nearest_however_far_they_are(corpus: Rig, query: str, mode: dict[str, Any]) -> None:
+async def test_search_shows_the_nearest_memories_however_far(corpus: Rig, query: str, mode: dict[str, Any]) -> None:
     assert len(await search(corpus, query, limit=7, **mode)) == 7
     assert set(await search(corpus, query, limit=20, **mode)) == set(TEXTS)
 
 
 @pytest.mark.parametrize("mode", [{}, {"search_mode": "hybrid"}], ids=str)
-async def test_pages_show_each_of_them_once(corpus: Rig, mode: dict[str, Any]) -> None:
+async def test_pages_show_each_distant_memory_once(corpus: Rig, mode: dict[str, Any]) -> None:
     pages = [await search(corpus, "Ada and gluons", limit=5, offset=start, **mode) for start in (0, 5, 10, 15)]
     assert [len(page) for page in pages] == [5, 5, 2, 0]
     assert sorted(text for page in pages for text in page) == sorted(TEXTS)
@@ -84,33 +87,33 @@ async def test_pages_show_each_of_them_once(corpus: Rig, mode: dict[str, Any]) -
     assert (answer.total, answer.next_offset) == (12, 5)
 
 
-async def test_what_matches_comes_first(corpus: Rig) -> None:
+async def test_matching_memories_come_before_distant_ones(corpus: Rig) -> None:
     found = await search(corpus, "who sold a piano?", limit=12)
     assert {text.partition(" ")[2] for text in found[:3]} == {"sold a piano"}
 
 
 @pytest.mark.parametrize("query", [STRANGE, "*", "?!"])
-async def test_by_words_alone_nothing_is_found_without_a_word(corpus: Rig, query: str) -> None:
+async def test_keyword_search_without_words_finds_nothing(corpus: Rig, query: str) -> None:
     assert await search(corpus, query, search_mode="keyword") == []
 
 
-async def test_when_the_model_is_away_a_query_without_words_finds_nothing(corpus: Rig) -> None:
+async def test_query_without_words_finds_nothing_during_an_embedder_outage(corpus: Rig) -> None:
     corpus.embedder.away = True
     answer = await corpus.rt[SearchService].search(SCOPE, SearchRequest(text="*"))
     assert (answer.memories, len(answer.notices or ())) == ([], 1)
 
 
 @pytest.mark.parametrize("wanted", [{}, *OWNER_FILTERS], ids=str)
-async def test_a_prompt_shows_nothing_for_the_answer_s_sake(corpus: Rig, wanted: dict[str, Any]) -> None:
+async def test_prompt_shows_no_distant_memory_for_owner_filters(corpus: Rig, wanted: dict[str, Any]) -> None:
     assert await prompt(corpus, STRANGE, **wanted) == set()
 
 
 @pytest.mark.parametrize("wanted", CONTENT_FILTERS, ids=str)
-async def test_a_prompt_shows_what_its_own_filter_has_left(corpus: Rig, wanted: dict[str, Any]) -> None:
+async def test_prompt_shows_distant_memories_left_by_a_content_filter(corpus: Rig, wanted: dict[str, Any]) -> None:
     assert await prompt(corpus, STRANGE, **wanted) == {text for text in TEXTS if "ferns" in text}
 
 
-async def test_of_what_a_filter_has_left_the_near_ones_alone_are_shown(corpus: Rig) -> None:
+async def test_prompt_shows_only_near_memories_if_a_content_filter_leaves_any(corpus: Rig) -> None:
     await corpus.remember(record("Eve studies quantum chromodynamics", topics=["garden"]))
     assert await prompt(corpus, STRANGE, topics={"any": ["garden"]}) == {"Eve studies quantum chromodynamics"}
 
@@ -139,18 +142,18 @@ async def shown_distances(rig: Rig, text: str, **wanted: Any) -> dict[str, float
 
 
 @pytest.mark.parametrize("wanted", [{"search_mode": "semantic"}, {"distance_threshold": 2.0}], ids=str)
-async def test_by_meaning_the_distance_is_that_of_the_text_that_was_asked(alike: Rig, wanted: dict[str, Any]) -> None:
+async def test_semantic_distance_is_that_of_the_original_query(alike: Rig, wanted: dict[str, Any]) -> None:
     assert await shown_distances(alike, COMMON, **wanted) == pytest.approx(await distances(alike, COMMON), abs=1e-4)
 
 
-async def test_a_threshold_is_one_of_the_text_that_was_asked(alike: Rig) -> None:
+async def test_distance_threshold_applies_to_the_original_query(alike: Rig) -> None:
     expected = await distances(alike, COMMON)
     threshold = sorted(expected.values())[20] + 1e-4
     found = await shown_distances(alike, COMMON, distance_threshold=threshold)
     assert set(found) == {text for text, distance in expected.items() if distance <= threshold}
 
 
-async def test_names_of_speakers_are_left_out_of_the_vector_of_a_question(alike: Rig) -> None:
+async def test_speaker_names_are_left_out_of_the_question_vector(alike: Rig) -> None:
     answer = await alike.rt[SearchService].search(SCOPE, SearchRequest(text=COMMON, explain=True, limit=1))
     assert answer.explanation is not None
     assert (answer.explanation.left_out, answer.explanation.query) == (["Ada"], "Does like ferries, or not?")
@@ -159,7 +162,7 @@ async def test_names_of_speakers_are_left_out_of_the_vector_of_a_question(alike:
     assert (answer.explanation.left_out, answer.explanation.query) == ([], COMMON)
 
 
-async def test_vectors_that_are_remembered_are_those_of_what_was_embedded(alike: Rig) -> None:
+async def test_cached_query_vectors_belong_to_the_embedded_text(alike: Rig) -> None:
     """The same query by meaning, and by both."""
     by_both = await shown_distances(alike, COMMON)
     expected = pytest.approx(await distances(alike, COMMON), abs=1e-4)

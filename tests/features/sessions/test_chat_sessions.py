@@ -1,4 +1,4 @@
-"""Sessions of messages as chat APIs have them, over HTTP: they come back as they were, also in prompts, and windows keep calls whole."""
+"""Sessions of chat-API messages over HTTP: read back unchanged, also in prompts, and windows keep tool calls whole."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def chat(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [MemoryMessage.model_validate(message).to_chat() for message in messages]
 
 
-async def test_a_put_session_comes_back_as_it_was(http: httpx.AsyncClient) -> None:
+async def test_put_session_is_read_back_unchanged(http: httpx.AsyncClient) -> None:
     stored = await put(http, EVERY)
     found = await read(http)
     assert chat(stored["messages"]) == chat(found) == EVERY
     assert all(isinstance(message["content"], str) for message in (*stored["messages"], *found))
 
 
-async def test_appended_messages_come_back_as_they_were(client: MemoryAPIClient) -> None:
+async def test_appended_messages_are_read_back_unchanged(client: MemoryAPIClient) -> None:
     await client.append_messages("s", EVERY, user_id="ada")
     session = await client.get_working_memory("s", "ada")
     assert [message.to_chat() for message in session.messages] == EVERY
@@ -83,7 +83,7 @@ async def test_appended_messages_come_back_as_they_were(client: MemoryAPIClient)
     assert [message.to_chat() for message in (await client.get_working_memory("s", "ada")).messages] == EVERY
 
 
-async def test_a_prompt_shows_them_as_they_were(http: httpx.AsyncClient, client: MemoryAPIClient) -> None:
+async def test_prompt_shows_chat_messages_unchanged(http: httpx.AsyncClient, client: MemoryAPIClient) -> None:
     await put(http, EVERY)
     body = {"query": "And now?", "session": {"session_id": "s", **SPACE}}
     prompt = await ok(await http.post("/v1/memory/prompt", json=body))
@@ -96,14 +96,14 @@ async def test_a_prompt_shows_them_as_they_were(http: httpx.AsyncClient, client:
     assert answered.to_openai() == answered.to_model().to_openai() == wanted
 
 
-async def test_the_same_append_again_adds_nothing_and_other_calls_are_another_message(client: MemoryAPIClient) -> None:
+async def test_repeated_append_adds_nothing_but_other_calls_are_a_new_message(client: MemoryAPIClient) -> None:
     one = [message | {"id": f"m{place}"} for place, message in enumerate([call("a"), answer("a")])]
     assert (await client.append_messages("s", one)).appended == 2
     assert (await client.append_messages("s", one)).appended == 0
     assert (await client.append_messages("s", [call("b") | {"id": "m0"}])).appended == 1
 
 
-async def test_the_same_put_without_ids_is_the_same_session(http: httpx.AsyncClient) -> None:
+async def test_repeated_put_without_ids_keeps_the_message_ids(http: httpx.AsyncClient) -> None:
     messages = [call("a"), answer("a"), call("b"), answer("b")]
     first, again = await put(http, messages), await put(http, messages)
     ids = [message["id"] for message in first["messages"]]
@@ -111,7 +111,7 @@ async def test_the_same_put_without_ids_is_the_same_session(http: httpx.AsyncCli
     assert len(set(ids)) == 4
 
 
-async def test_programs_that_know_texts_only_put_back_a_session_without_taking_anything_away(http: httpx.AsyncClient) -> None:
+async def test_text_only_client_puts_a_session_back_without_losing_fields(http: httpx.AsyncClient) -> None:
     known = {"role", "content", "id", "created_at", "persisted_at", "discrete_memory_extracted"}
     await put(http, EVERY)
     texts = [{name: value for name, value in message.items() if name in known} for message in await read(http)]
@@ -119,7 +119,7 @@ async def test_programs_that_know_texts_only_put_back_a_session_without_taking_a
     assert chat(answered["messages"]) == chat(await read(http)) == [*EVERY, user("thanks")]
 
 
-async def test_an_empty_message_that_the_session_does_not_hold_is_refused(http: httpx.AsyncClient) -> None:
+async def test_new_empty_message_is_refused(http: httpx.AsyncClient) -> None:
     await put(http, [user("hi")])
     bodies = {"messages": [user("hi"), {"role": "assistant", "content": "", "id": "new"}], **SPACE}
     for answered in (await http.put("/v1/working-memory/s", json=bodies), await http.post("/v1/working-memory/s/messages", json=bodies)):
@@ -134,12 +134,12 @@ TALK = [user("a"), call("x"), answer("x"), user("b"), call("y"), answer("y", "on
 @pytest.mark.parametrize(
     ("limit", "first"), [(1, 6), (2, 6), (3, 4), (4, 3), (5, 3), (6, 1), (7, 0), (20, 0)], ids=lambda value: str(value)
 )
-async def test_the_last_messages_hold_whole_calls(http: httpx.AsyncClient, limit: int, first: int) -> None:
+async def test_recent_messages_limit_keeps_tool_calls_whole(http: httpx.AsyncClient, limit: int, first: int) -> None:
     await put(http, TALK)
     assert chat(await read(http, recent_messages_limit=limit)) == TALK[first:]
 
 
-async def test_the_last_answers_bring_their_call_however_far_it_is(http: httpx.AsyncClient) -> None:
+async def test_recent_messages_limit_includes_the_call_however_far_back(http: httpx.AsyncClient) -> None:
     calls = call("z0") | {"tool_calls": [{"id": f"z{number}"} for number in range(40)]}
     answers = [answer(f"z{number}", str(number)) for number in range(40)]
     await put(http, [user("a"), calls, *answers])
@@ -157,13 +157,13 @@ async def test_a_window_smaller_than_the_last_calls_shows_them_whole(http: httpx
 
 
 @pytest.mark.parametrize("limit", [1, 5])
-async def test_answers_whose_call_was_never_there_are_not_the_first(http: httpx.AsyncClient, limit: int) -> None:
+async def test_orphaned_tool_answers_are_left_out_at_the_start(http: httpx.AsyncClient, limit: int) -> None:
     await put(http, [answer("x", str(number)) for number in range(30)] + [user("a")])
     assert chat(await read(http, recent_messages_limit=limit)) == [user("a")]
     assert chat(await read(http, context_window_max=30)) == [user("a")]
 
 
-async def test_a_window_holds_whole_calls(http: httpx.AsyncClient) -> None:
+async def test_context_window_keeps_tool_calls_whole(http: httpx.AsyncClient) -> None:
     talk = [user("a"), call("x"), answer("x", "word " * 50), user("b")]
     await put(http, talk)
     sizes = [len(await read(http, context_window_max=window)) for window in range(1, 160)]
@@ -171,7 +171,7 @@ async def test_a_window_holds_whole_calls(http: httpx.AsyncClient) -> None:
     assert sizes == sorted(sizes)
 
 
-async def test_a_prompt_within_a_budget_holds_whole_calls(http: httpx.AsyncClient) -> None:
+async def test_prompt_with_a_token_budget_keeps_tool_calls_whole(http: httpx.AsyncClient) -> None:
     talk = [user("a"), call("x"), answer("x", "word " * 50), user("b")]
     await put(http, talk)
     seen: set[int] = set()
@@ -183,7 +183,7 @@ async def test_a_prompt_within_a_budget_holds_whole_calls(http: httpx.AsyncClien
     assert seen == {1, 3, 4}
 
 
-async def test_a_summary_takes_calls_with_their_answers(make_rig: MakeRig) -> None:
+async def test_summary_covers_tool_calls_together_with_their_answers(make_rig: MakeRig) -> None:
     async with make_rig(None) as rig:
         transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
@@ -202,7 +202,7 @@ async def test_a_summary_takes_calls_with_their_answers(make_rig: MakeRig) -> No
                 assert left[0].get("role") != "tool"
 
 
-async def test_tokens_count_what_stands_beside_the_text(http: httpx.AsyncClient) -> None:
+async def test_token_count_includes_tool_calls_and_pictures(http: httpx.AsyncClient) -> None:
     async def tokens(message: dict[str, Any], session: str) -> int:
         body = {"messages": [message], **SPACE}
         return (await ok(await http.post(f"/v1/working-memory/{session}/messages", json=body)))["tokens"]
@@ -213,21 +213,21 @@ async def test_tokens_count_what_stands_beside_the_text(http: httpx.AsyncClient)
     assert plain + 500 < await tokens({"role": "user", "content": [{"type": "text", "text": "look"}, picture]}, "picture") < plain + 2000
 
 
-async def test_what_is_remembered_of_a_message_is_its_text(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_only_the_text_of_a_message_is_remembered(rig: Rig, http: httpx.AsyncClient) -> None:
     parts = [{"type": "text", "text": "This is the lighthouse of Porto."}, {"type": "image_url", "image_url": {"url": "https://x.org/a"}}]
     await put(http, [{"role": "user", "content": parts}, call("a"), {"role": "user", "content": parts[1:]}])
     await rig.work(DueKind.SESSION)
     assert [memory.text for memory in await rig.stored()] == ["This is the lighthouse of Porto."]
 
 
-async def test_journals_hold_texts_alone(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_journal_holds_only_texts(rig: Rig, http: httpx.AsyncClient) -> None:
     await put(http, [user("hi") | {"secret_field": "x" * 100}])
     journal = await rig.rt[SessionStore].journal(rig.sid(SessionRef("s", None, "ada")), "jp", 10)
     assert journal is not None
     assert [stored.message.own_fields for stored in journal.waiting] == [{}]
 
 
-async def test_an_export_brings_them_back(client: MemoryAPIClient, http: httpx.AsyncClient) -> None:
+async def test_export_and_import_preserve_chat_messages(client: MemoryAPIClient, http: httpx.AsyncClient) -> None:
     messages = [message | {"id": f"m{place}"} for place, message in enumerate(EVERY)]
     await put(http, messages)
     lines = [line async for line in client.export_user("ada")]
@@ -244,7 +244,7 @@ async def test_an_export_brings_them_back(client: MemoryAPIClient, http: httpx.A
         ({"role": "user", "content": [{"type": "image", "data": "y" * 3000}]}, "messages.1.content"),
     ],
 )
-async def test_the_limit_of_a_message_counts_all_of_it(make_rig: MakeRig, message: dict[str, Any], field: str) -> None:
+async def test_message_size_limit_counts_all_fields(make_rig: MakeRig, message: dict[str, Any], field: str) -> None:
     async with make_rig(None, MAX_MESSAGE_BYTES=2000) as rig:
         transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
@@ -264,7 +264,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("message", "field"), HOSTILE, ids=[str(message[:60]) for message, _ in HOSTILE])
-async def test_hostile_fields_are_refused_by_name(http: httpx.AsyncClient, message: bytes, field: str) -> None:
+async def test_hostile_message_fields_are_refused_by_name(http: httpx.AsyncClient, message: bytes, field: str) -> None:
     headers = {"Content-Type": "application/json"}
     for method, path in (("PUT", "/v1/working-memory/s"), ("POST", "/v1/working-memory/s/messages")):
         answered = await http.request(method, path, content=b'{"messages": [' + message + b"]}", headers=headers)
@@ -277,7 +277,7 @@ async def rig_is_empty(http: httpx.AsyncClient) -> bool:
     return (await http.get("/v1/working-memory/")).json()["total"] == 0
 
 
-async def test_a_session_is_deleted_with_all_of_its_fields(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_deleting_a_session_deletes_all_message_fields(rig: Rig, http: httpx.AsyncClient) -> None:
     """What stands beside a text is nowhere else, so it goes with its session."""
     await put(http, [user("hi") | {"x": "a-needle-in-the-store"}])
     await ok(await http.delete("/v1/working-memory/s", params=SPACE))
@@ -288,7 +288,7 @@ async def test_a_session_is_deleted_with_all_of_its_fields(rig: Rig, http: httpx
     assert await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, "ada")) is None
 
 
-async def test_the_client_model_takes_what_chat_libraries_return(client: MemoryAPIClient) -> None:
+async def test_client_model_accepts_messages_of_chat_libraries(client: MemoryAPIClient) -> None:
     message = MemoryMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [{"id": "a"}], "refusal": None})
     await client.put_working_memory("s", WorkingMemory(session_id="s", messages=[message]))
     assert (await client.get_working_memory("s")).messages[0].to_chat() == message.to_chat()

@@ -1,4 +1,4 @@
-"""Between the wire and Redis: keys that cannot collide, and models that come back as they were."""
+"""Encoding for Redis: keys cannot collide, and models are decoded unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_digests_are_equal_only_for_equal_parts(one: list[str | None], other: li
 
 
 @given(NAME, PART, PART, NAME, PART, PART)
-def test_names_of_sessions_are_equal_only_for_equal_identities(
+def test_session_keys_are_equal_only_for_equal_identities(
     a: str, b: str | None, c: str | None, d: str, e: str | None, f: str | None
 ) -> None:
     keys = Keys()
@@ -40,7 +40,7 @@ def test_names_of_sessions_are_equal_only_for_equal_identities(
     assert keys.sid("t", one) != keys.sid("u", one)
 
 
-def test_moving_a_border_between_parts_is_another_digest() -> None:
+def test_moving_a_border_between_parts_changes_the_digest() -> None:
     parts = [
         ("a", "b:c"),
         ("a:b", "c"),
@@ -57,7 +57,7 @@ def test_moving_a_border_between_parts_is_another_digest() -> None:
 
 
 @given(NAME)
-def test_tags_are_plain_and_come_back(value: str) -> None:
+def test_tags_are_hexadecimal_and_reversible(value: str) -> None:
     assert untag(tag(value)) == value
     assert set(tag(value)) <= set("0123456789abcdef")
 
@@ -69,7 +69,7 @@ def test_a_prefix_of_a_value_is_a_prefix_of_its_tag(one: str, other: str) -> Non
 
 
 @given(TEXT, NAME, WHEN, st.one_of(st.none(), WHEN), st.sampled_from("tf"), st.integers(1, 2**53), st.integers(0, 10**9), st.booleans())
-def test_messages_come_back(
+def test_message_is_decoded_unchanged(
     text: str, name: str, at: datetime, stored: datetime | None, flag: str, seq: int, tokens: int, promote: bool
 ) -> None:
     message = MemoryMessage.model_construct(
@@ -81,7 +81,7 @@ def test_messages_come_back(
     assert back.message.model_dump() == message.model_dump()
 
 
-def test_what_makes_a_message_the_same() -> None:
+def test_message_identity_covers_id_content_and_role_only() -> None:
     base = MemoryMessage(role="user", content="a", id="1")
     assert message_identity(base) == message_identity(base.model_copy(update={"created_at": datetime(2000, 1, 1, tzinfo=UTC)}))
     for change in ({"id": "2"}, {"content": "b"}, {"role": "assistant"}):
@@ -90,7 +90,7 @@ def test_what_makes_a_message_the_same() -> None:
     assert message_identity(shifted[0]) != message_identity(shifted[1])
 
 
-def test_what_makes_a_memory_the_same() -> None:
+def test_memory_digest_ignores_only_server_times() -> None:
     def one(**more: object) -> MemoryRecord:
         return MemoryRecord.model_validate({"id": "1", "text": "a", **more})
 
@@ -102,7 +102,7 @@ def test_what_makes_a_memory_the_same() -> None:
         assert memory_digest(one(**change)) != base
 
 
-def test_the_digest_of_a_memory_is_that_of_its_json() -> None:
+def test_memory_digest_equals_the_hash_of_its_json() -> None:
     given_: dict[str, object] = {
         "text": 'é "\n',
         "pinned": True,
@@ -128,7 +128,7 @@ def test_the_digest_of_a_memory_is_that_of_its_json() -> None:
             assert memory_digest(record) == blake2b(whole, digest_size=16).hexdigest()
 
 
-def test_a_waiting_memory_remembers_what_was_given() -> None:
+def test_waiting_memory_keeps_its_given_fields_and_the_writers_rights() -> None:
     given_ = MemoryRecord.model_validate({"id": "1", "text": "é 😀", "topics": ["a"]})
     limited = Scope("default", users=frozenset({"ada", "bob"}))
     back, rights, written = decode_own(encode_own(given_, limited))
@@ -141,7 +141,7 @@ def test_a_waiting_memory_remembers_what_was_given() -> None:
     assert decode_own(encode_own(given_, Scope("default"))).rights == Rights()
 
 
-def test_a_session_knows_a_memory_again_however_it_is_written_down() -> None:
+def test_content_mark_is_the_same_for_every_notation_of_a_memory() -> None:
     base = MemoryRecord.model_validate({"id": "1", "text": "a", "topics": ["x"]})
     for same in (base.model_dump(mode="json"), {"id": "1", "text": "a", "topics": ["x"], "entities": [], "user_id": "", "created_at": 0}):
         assert content_mark(MemoryRecord.model_validate(same)) == content_mark(base)
@@ -149,12 +149,12 @@ def test_a_session_knows_a_memory_again_however_it_is_written_down() -> None:
         assert content_mark(base.model_copy(update=other)) != content_mark(base)
 
 
-def test_times_go_out_in_utc() -> None:
+def test_times_are_sent_in_utc() -> None:
     at = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     assert iso(at) == "2024-01-01T06:30:00+00:00"
 
 
-def test_a_stored_memory_may_be_longer_than_a_callers() -> None:
+def test_stored_memory_may_exceed_the_callers_length_limit() -> None:
     raw = MemoryRecord.model_construct(
         **dict(MemoryRecord(id="1", text="x")) | {"text": "x" * 100_000, "extracted_from": ["a,b"]}
     ).model_dump_json()

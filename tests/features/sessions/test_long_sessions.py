@@ -1,4 +1,4 @@
-"""A session may be as long as it likes: a prompt shows its newest messages within a window, and no more than these is read."""
+"""A session may have any length. A prompt shows its newest messages within a window, and reads only these."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ async def long(make_rig: MakeRig) -> Any:
         yield rig
 
 
-async def test_without_a_window_a_prompt_shows_what_fits_into_16000_tokens(long: Rig) -> None:
+async def test_prompt_shows_the_newest_messages_within_16000_tokens_by_default(long: Rig) -> None:
     told = await shown(long)
     assert told == await newest_within(long, 16_000)
     assert 100 < len(told) < len(SAID)
 
 
 @pytest.mark.parametrize("window", [1, 200, 1_000, 20_000, 10_000_000])
-async def test_a_named_window_counts_instead(long: Rig, window: int) -> None:
+async def test_named_window_overrides_the_default(long: Rig, window: int) -> None:
     assert await shown(long, context_window_max=window) == await newest_within(long, window)
 
 
-async def test_the_default_window_is_a_setting(make_rig: MakeRig) -> None:
+async def test_default_window_is_configurable(make_rig: MakeRig) -> None:
     async with make_rig(**OFF, DEFAULT_CONTEXT_WINDOW="300") as rig:
         await talk(rig, SAID)
         assert await shown(rig) == await newest_within(rig, 300)
 
 
-async def test_the_window_that_a_session_was_written_with_counts_before_the_default(make_rig: MakeRig) -> None:
+async def test_window_stored_with_the_session_overrides_the_default(make_rig: MakeRig) -> None:
     async with make_rig(**OFF) as rig:
         await talk(rig, SAID, context_window_max=40_000)
         assert await shown(rig) == await newest_within(rig, 40_000)
         assert await shown(rig, context_window_max=500) == await newest_within(rig, 500)
 
 
-async def test_a_budget_counts_instead_of_a_window(long: Rig) -> None:
+async def test_token_budget_replaces_the_default_window(long: Rig) -> None:
     within = await shown(long, max_tokens=30_000)
     assert len(within) > len(await shown(long)), "who gives a budget has named how much there may be"
     assert within == SAID[-len(within) :]
@@ -87,7 +87,7 @@ async def test_a_budget_counts_instead_of_a_window(long: Rig) -> None:
     assert await shown(long, max_tokens=30_000, context_window_max=400) == await newest_within(long, 400, overhead=4)
 
 
-async def test_a_session_that_is_found_by_its_id_alone_has_the_same_window(make_rig: MakeRig) -> None:
+async def test_session_found_by_id_alone_has_the_same_window(make_rig: MakeRig) -> None:
     async with make_rig(**OFF, DEFAULT_CONTEXT_WINDOW="300") as rig:
         await talk(rig, SAID, user_id="ada")
         assert await shown(rig) == await shown(rig, user_id="ada")
@@ -95,7 +95,7 @@ async def test_a_session_that_is_found_by_its_id_alone_has_the_same_window(make_
 
 
 @pytest.mark.parametrize("more", [{}, {"max_tokens": 64}, {"context_window_max": 10}], ids=str)
-async def test_the_newest_message_always_stays(make_rig: MakeRig, more: dict[str, Any]) -> None:
+async def test_newest_message_is_always_shown(make_rig: MakeRig, more: dict[str, Any]) -> None:
     async with make_rig(**OFF) as rig:
         huge = "The boat sailed on and on. " * 4000
         await talk(rig, ["Hello", huge])
@@ -108,14 +108,14 @@ async def test_a_session_that_fits_is_shown_whole(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, 90, 2_000, 10_000_000])
-async def test_what_is_read_is_what_fits(long: Rig, tokens: int) -> None:
+async def test_store_reads_only_the_turns_that_fit_the_window(long: Rig, tokens: int) -> None:
     turns = await long.rt[SessionStore].turns(SCOPE, SessionRef("s", None, None), TokenWindow(tokens, 16_000))
     assert turns is not None
     assert [turn.content for turn in turns.messages] == await newest_within(long, tokens)
     assert turns.total == len(SAID)
 
 
-async def test_an_explanation_counts_the_messages_that_were_left_out(long: Rig) -> None:
+async def test_explanation_counts_the_messages_left_out(long: Rig) -> None:
     request = MemoryPromptRequest.model_validate(
         {"query": "And now?", "session": {"session_id": "s"}, "long_term_search": {"explain": True}}
     )
@@ -125,14 +125,14 @@ async def test_an_explanation_counts_the_messages_that_were_left_out(long: Rig) 
 
 
 @pytest.mark.parametrize("window", [1, 200, 20_000, 10_000_000])
-async def test_reading_a_session_for_a_model_shows_what_fits(long: Rig, window: int) -> None:
+async def test_session_read_with_a_window_returns_the_messages_that_fit(long: Rig, window: int) -> None:
     answer = await long.rt[SessionService].get(SCOPE, "s", context_window_max=window)
     assert [message.content for message in answer.session.messages] == await newest_within(long, window)
     last = await long.rt[SessionService].get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
     assert [message.content for message in last.session.messages] == (await newest_within(long, window))[-5:]
 
 
-async def test_what_redis_sends_for_a_prompt_does_not_grow_with_the_session(make_rig: MakeRig) -> None:
+async def test_redis_traffic_of_a_prompt_does_not_grow_with_the_session(make_rig: MakeRig) -> None:
     async with make_rig(**OFF) as rig:
         sent: list[int] = []
         for count in (500, 2000):

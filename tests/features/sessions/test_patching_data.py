@@ -1,4 +1,4 @@
-"""`PATCH …/data` merges in Redis: as RFC 7396 says, whatever the data is, and however many patch at the same time."""
+"""`PATCH …/data` merges in Redis as RFC 7396 says, for any data and under concurrency."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ async def patched(rig: Rig, target: dict[str, Any], patch: dict[str, Any], sessi
     return (await rig.rt[SessionService].patch_data(SCOPE, session, patch)).session.data
 
 
-async def test_the_examples_of_the_rfc(rig: Rig) -> None:
+async def test_merge_patch_follows_the_rfc_examples(rig: Rig) -> None:
     for target, patch, result in _RFC:
         assert await patched(rig, target, patch) == result == merge_patch(target, patch)
 
 
-async def test_what_is_not_patched_stays_to_the_letter(rig: Rig) -> None:
+async def test_unpatched_data_is_preserved_exactly(rig: Rig) -> None:
     for target, patch in (
         (_HARD, {"new": 1}),
         ({}, _HARD),
@@ -76,7 +76,7 @@ _json = st.recursive(
 _objects = st.dictionaries(st.text('ab"\\{},', max_size=2), _json, max_size=4)
 
 
-async def test_any_data_and_any_patch(rig: Rig) -> None:
+async def test_merge_in_redis_equals_merge_in_python_for_any_data(rig: Rig) -> None:
     loop = asyncio.get_running_loop()
 
     @settings(max_examples=150)
@@ -95,7 +95,7 @@ async def test_any_data_and_any_patch(rig: Rig) -> None:
     await asyncio.to_thread(agrees)
 
 
-async def test_two_hundred_patches_of_one_object_at_once_all_take_effect(rig: Rig) -> None:
+async def test_two_hundred_concurrent_patches_all_take_effect(rig: Rig) -> None:
     """None is refused; each may change something beside it meanwhile."""
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(data={"counts": {"kept": True}}))
     work = [rig.rt[SessionService].patch_data(SCOPE, "s", {"counts": {f"k{n}": n}, f"top{n % 7}": n}) for n in range(200)]
@@ -105,7 +105,7 @@ async def test_two_hundred_patches_of_one_object_at_once_all_take_effect(rig: Ri
     assert len(answer.messages) == 50
 
 
-async def test_with_a_version_it_is_that_version_or_none(rig: Rig) -> None:
+async def test_patch_with_if_match_requires_that_version(rig: Rig) -> None:
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(data={"a": 1}))
     assert (await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 2}, if_match="1")).version == 2
     with pytest.raises(VersionMismatch):
@@ -115,7 +115,7 @@ async def test_with_a_version_it_is_that_version_or_none(rig: Rig) -> None:
     assert (await rig.rt[SessionService].get(SCOPE, "s")).session.data == {"a": 1, "b": 2}
 
 
-async def test_the_only_session_of_an_id_is_found_without_its_user(rig: Rig) -> None:
+async def test_patch_without_a_user_finds_the_only_session_of_an_id(rig: Rig) -> None:
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ann", namespace="n", data={"a": 1}))
     assert (await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 2})).session.data == {"a": 1, "b": 2}
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ben", namespace="n"))

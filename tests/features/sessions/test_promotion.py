@@ -1,4 +1,4 @@
-"""Promotion: what a session was told becomes memory, once, whatever happens to the session meanwhile."""
+"""Promotion: messages of a session become memories exactly once, whatever happens to the session meanwhile."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ async def remembered(rig: Rig) -> list[str]:
     return sorted(one.text for one in await rig.stored())
 
 
-async def test_what_a_client_states_in_a_session_counts_as_extracted(rig: Rig) -> None:
+async def test_session_memory_of_a_client_counts_as_extracted(rig: Rig) -> None:
     await put(rig, memories=[{"id": "own", "text": "own memory", "memory_type": "semantic"}])
     await rig.work(S)
     (one,) = await rig.stored()
     assert (one.id, one.discrete_memory_extracted) == ("own", "t")
 
 
-async def test_a_message_becomes_a_memory_that_knows_where_it_came_from(rig: Rig) -> None:
+async def test_promoted_message_records_its_session_and_message(rig: Rig) -> None:
     await rig.append("s", "I live in Oslo", namespace="n", user_id="u")
     await rig.work()
     (one,) = await rig.stored()
@@ -58,7 +58,7 @@ async def test_a_message_becomes_a_memory_that_knows_where_it_came_from(rig: Rig
     assert one.created_at == message.created_at
 
 
-async def test_small_talk_is_no_memory_but_is_done(rig: Rig) -> None:
+async def test_small_talk_is_not_remembered_but_marked_as_processed(rig: Rig) -> None:
     await rig.append("s", "hello!", "Thank you!", "😀", "I like figs")
     await rig.work()
     assert await remembered(rig) == ["I like figs"]
@@ -78,7 +78,7 @@ async def test_small_talk_is_no_memory_but_is_done(rig: Rig) -> None:
     ],
     ids=["long", "comma", "breaks", "role", "long id", "unicode"],
 )
-async def test_every_message_that_was_accepted_can_be_promoted(rig: Rig, message: dict[str, str]) -> None:
+async def test_every_accepted_message_can_be_promoted(rig: Rig, message: dict[str, str]) -> None:
     """One that could not would hold up everything after it."""
     given = MemoryMessage.model_validate({"role": "user", "id": "given", **message})
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=[given, MemoryMessage(role="user", content="afterwards")]))
@@ -89,7 +89,7 @@ async def test_every_message_that_was_accepted_can_be_promoted(rig: Rig, message
     assert (await rig.rt[MemoryService].get(SCOPE, found.id)).extracted_from == [given.id]
 
 
-async def test_what_was_replaced_before_it_was_promoted_is_promoted_still(rig: Rig) -> None:
+async def test_messages_replaced_before_promotion_are_still_promoted(rig: Rig) -> None:
     await put(rig, "first figs", "second figs")
     await put(rig, "second figs", "third figs")
     await put(rig)
@@ -97,14 +97,14 @@ async def test_what_was_replaced_before_it_was_promoted_is_promoted_still(rig: R
     assert await remembered(rig) == ["first figs", "second figs", "third figs"]
 
 
-async def test_an_edited_message_is_one_memory_with_the_last_words(rig: Rig) -> None:
+async def test_edited_message_is_one_memory_with_the_latest_text(rig: Rig) -> None:
     for text in ("I live in Oslo", "I live in Rome"):
         await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=text, id="1")]))
         await rig.work()
     assert await remembered(rig) == ["I live in Rome"]
 
 
-async def test_an_expired_session_is_promoted_still(rig: Rig) -> None:
+async def test_expired_session_is_still_promoted(rig: Rig) -> None:
     await put(rig, "gone in a moment", ttl_seconds=0, memories=[{"id": "own", "text": "own memory", "memory_type": "semantic"}])
     assert await rig.rt[SessionStore].get(SCOPE, REF) is None
     await rig.work(S)
@@ -143,7 +143,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
     assert await remembered(rig) == ["gone figs", "other figs"]
 
 
-async def test_a_memory_that_was_deleted_stays_deleted(rig: Rig) -> None:
+async def test_deleted_memory_is_not_promoted_again(rig: Rig) -> None:
     await put(rig, "I like figs", memories=[{"id": "own", "text": "own"}])
     await rig.work(S)
     await rig.rt[MemoryService].delete(SCOPE, [one.id for one in await rig.stored()])
@@ -153,7 +153,7 @@ async def test_a_memory_that_was_deleted_stays_deleted(rig: Rig) -> None:
     assert await remembered(rig) == ["and plums"]
 
 
-async def test_promoting_twice_at_once_makes_each_memory_once(rig: Rig) -> None:
+async def test_concurrent_promotion_creates_each_memory_once(rig: Rig) -> None:
     texts = [f"fact {number}" for number in range(450)]
     await rig.append("s", *texts)
     made = await gathered(promote_session(rig.rt, rig.sid(REF)) for _ in range(4))
@@ -163,7 +163,7 @@ async def test_promoting_twice_at_once_makes_each_memory_once(rig: Rig) -> None:
     assert [one.text for one in await rig.rt[MemoryStore].fetch_records(SCOPE, [m.decode() for m in order]) if one] == texts
 
 
-async def test_a_task_delivered_twice_late_and_reversed(rig: Rig) -> None:
+async def test_repeated_late_and_reordered_task_deliveries_change_nothing(rig: Rig) -> None:
     tasks = Tasks(rig.rt)
     await rig.append("s", "one fig")
     (old,) = await rig.claim(S)
@@ -183,7 +183,7 @@ async def test_a_task_delivered_twice_late_and_reversed(rig: Rig) -> None:
     assert await remembered(rig) == ["one fig", "two figs"]
 
 
-async def test_memories_of_a_session_belong_where_it_belongs(rig: Rig) -> None:
+async def test_session_memories_inherit_the_sessions_namespace_user_and_strategy(rig: Rig) -> None:
     more = {"namespace": "n", "user_id": "u", "long_term_memory_strategy": {"strategy": "summary"}}
     await put(rig, memories=[{"id": "1", "text": "figs"}, {"id": "2", "text": "plums", "user_id": "v", "persisted_at": None}], **more)
     await rig.work(S)
@@ -194,14 +194,14 @@ async def test_memories_of_a_session_belong_where_it_belongs(rig: Rig) -> None:
     assert all(record.persisted_at is not None for record in seen)
 
 
-async def test_what_says_it_is_stored_already_is_not_stored(rig: Rig) -> None:
+async def test_session_memory_marked_as_persisted_is_not_stored(rig: Rig) -> None:
     await put(rig, memories=[{"id": "1", "text": "figs", "persisted_at": "2024-01-01T00:00:00Z"}])
     assert await rig.marks(S) == {}
     await promote_session(rig.rt, rig.sid(REF))
     assert await rig.stored() == []
 
 
-async def test_the_same_put_again_adds_and_changes_no_memory(rig: Rig) -> None:
+async def test_repeated_put_adds_and_changes_no_memory(rig: Rig) -> None:
     """Without ids and times, as most programs send it."""
     sent = {"messages": [{"role": "user", "content": "I like figs"}], "memories": [{"text": "own figs"}, {"id": "x", "text": "named"}]}
     seen: list[list[MemoryRecord]] = []
@@ -213,7 +213,7 @@ async def test_the_same_put_again_adds_and_changes_no_memory(rig: Rig) -> None:
     assert seen[0] == seen[1] == seen[2]
 
 
-async def test_a_put_between_reading_and_promoting_keeps_the_newer_memory(rig: Rig) -> None:
+async def test_put_during_promotion_keeps_the_newer_memory(rig: Rig) -> None:
     await put(rig, memories=[{"id": "1", "text": "old"}])
     journal = await rig.rt[SessionStore].journal(rig.sid(REF), "jp", 10)
     assert journal is not None
@@ -224,20 +224,20 @@ async def test_a_put_between_reading_and_promoting_keeps_the_newer_memory(rig: R
     assert await remembered(rig) == ["new"]
 
 
-async def test_replaced_memories_are_promoted_still(rig: Rig) -> None:
+async def test_replaced_session_memories_are_still_promoted(rig: Rig) -> None:
     await put(rig, memories=[{"id": "1", "text": "first"}])
     await put(rig, memories=[{"id": "2", "text": "second"}])
     await rig.work(S)
     assert await remembered(rig) == ["first", "second"]
 
 
-async def test_thousands_of_memories_in_one_session(rig: Rig) -> None:
+async def test_thousands_of_session_memories_are_promoted(rig: Rig) -> None:
     await put(rig, "and a message", memories=[{"id": str(number), "text": f"memory {number}"} for number in range(2500)])
     await rig.work(S)
     assert len(await rig.stored()) == 2501
 
 
-async def test_the_journal_keeps_little_and_goes_with_its_session(rig: Rig) -> None:
+async def test_journal_is_trimmed_to_ten_processed_messages(rig: Rig) -> None:
     k = rig.keys.session(rig.sid(REF))
     for start in range(0, 300, 100):
         await rig.append("s", *(f"fact {number}" for number in range(start, start + 100)))
@@ -251,7 +251,7 @@ async def test_the_journal_keeps_little_and_goes_with_its_session(rig: Rig) -> N
 
 
 @pytest.mark.parametrize("order", ["work first", "ttl first", "no messages"])
-async def test_the_journal_ends_after_a_session_with_a_ttl(rig: Rig, order: str) -> None:
+async def test_journal_expires_after_a_session_with_a_ttl(rig: Rig, order: str) -> None:
     k = rig.keys.session(rig.sid(REF))
     if order == "no messages":
         await put(rig, ttl_seconds=500)
@@ -268,7 +268,7 @@ async def test_the_journal_ends_after_a_session_with_a_ttl(rig: Rig, order: str)
     assert await rig.rt.client.ttl(k.journal) == -1
 
 
-async def test_nothing_is_promoted_when_long_term_memory_is_off(make_rig: MakeRig) -> None:
+async def test_promotion_does_nothing_if_long_term_memory_is_off(make_rig: MakeRig) -> None:
     async with make_rig(LONG_TERM_MEMORY="false") as rig:
         await put(rig, "I like figs", memories=[{"id": "1", "text": "own"}])
         await rig.work()
@@ -276,14 +276,14 @@ async def test_nothing_is_promoted_when_long_term_memory_is_off(make_rig: MakeRi
         assert await rig.marks(S) == {}
 
 
-async def test_only_own_memories_without_promotion_of_messages(make_rig: MakeRig) -> None:
+async def test_only_session_memories_are_promoted_if_message_promotion_is_off(make_rig: MakeRig) -> None:
     async with make_rig(INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY="false") as rig:
         await put(rig, "I like figs", memories=[{"id": "1", "text": "own"}])
         await rig.work()
         assert await remembered(rig) == ["own"]
 
 
-async def test_appending_promoting_and_summarizing_at_once(make_rig: MakeRig) -> None:
+async def test_concurrent_appends_promotion_and_summaries_lose_no_message(make_rig: MakeRig) -> None:
     """Every message is promoted once, and stands in the session or in its summary's place, in the server's order."""
     async with make_rig() as rig:
 
@@ -308,7 +308,7 @@ async def test_appending_promoting_and_summarizing_at_once(make_rig: MakeRig) ->
         assert (await rig.rt.outbox.backlog())[S].dead == 0
 
 
-async def test_a_memory_written_by_hand_is_not_overwritten_by_a_later_delivery(rig: Rig) -> None:
+async def test_edited_memory_is_not_overwritten_by_a_repeated_message(rig: Rig) -> None:
     await rig.append("s", "I live in Oslo")
     await rig.work()
     (one,) = await rig.stored()
@@ -321,7 +321,7 @@ async def test_a_memory_written_by_hand_is_not_overwritten_by_a_later_delivery(r
     assert await remembered(rig) == ["I live in Bergen", "more figs"]
 
 
-async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
+async def test_deleting_everything_leaves_only_expiring_traces(rig: Rig) -> None:
     await rig.rt[Reindexer].reindex_for_model()
     await put(rig, "I like figs", "and plums", memories=[{"id": "1", "text": "own"}], data={"a": 1}, namespace="n", user_id="u")
     await rig.append("t", "another session", "with figs")
@@ -342,7 +342,7 @@ async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
     assert all([month - 3600 < await rig.rt.client.ttl(rig.keys.root + key) <= month for key in left])
 
 
-async def test_those_around_a_message_are_indexed_again_when_more_may_have_come(make_rig: MakeRig) -> None:
+async def test_neighbors_of_a_message_are_reindexed_after_a_delay(make_rig: MakeRig) -> None:
     async with make_rig(NEIGHBOURS_AFTER_SECONDS=600) as rig:
 
         async def terms(text: str) -> str:

@@ -1,4 +1,7 @@
-"""Read your writes: what a user said elsewhere is found by a prompt before any worker looked at it, and by nobody else's."""
+"""Read your writes: a prompt finds what its user said in other sessions before any worker promotes it.
+
+Other users' messages are not found.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ async def prompt(rig: Rig, query: str = _QUERY, search: Any = True, **session: A
     return (await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
 
 
-async def test_what_was_said_in_another_session_is_found_at_once_and_is_the_same_memory_later(rig: Rig) -> None:
+async def test_message_of_another_session_is_one_memory_before_and_after_promotion(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
     await says(rig, "other", "I like plums")
     (found,) = await prompt(rig, session_id="this", user_id="ann", namespace="n")
@@ -48,7 +51,7 @@ async def test_what_was_said_in_another_session_is_found_at_once_and_is_the_same
     assert waiting == [], "what was promoted does not wait"
 
 
-async def test_only_the_same_user_and_namespace(rig: Rig) -> None:
+async def test_unpromoted_messages_are_limited_to_the_same_user_and_namespace(rig: Rig) -> None:
     await says(rig, "a", "The ferry of Ann to Bergen")
     await says(rig, "b", "The ferry of Ben to Bergen", user="ben")
     await says(rig, "c", "The ferry of nobody to Bergen", user=None)
@@ -85,13 +88,13 @@ async def test_only_the_same_user_and_namespace(rig: Rig) -> None:
     ],
     ids=lambda one: next(iter(one)),
 )
-async def test_what_waits_passes_no_filter(rig: Rig, narrowed: dict[str, Any]) -> None:
+async def test_unpromoted_messages_are_left_out_by_filters_other_than_the_user(rig: Rig, narrowed: dict[str, Any]) -> None:
     await says(rig, "a", "The ferry of Ann to Bergen")
     assert [one.text for one in await prompt(rig, search={"user_id": "ann"})] == ["The ferry of Ann to Bergen"]
     assert await prompt(rig, search={"user_id": "ann", **narrowed}) == []
 
 
-async def test_what_waits_is_shown_to_its_agents_alone(rig: Rig) -> None:
+async def test_unpromoted_messages_are_shown_to_callers_of_their_agent_only(rig: Rig) -> None:
     """As the memories that are made of it: who is limited to some agents sees theirs."""
     message = {"role": "user", "content": "The ferry of Ann to Bergen", "remember_as": {"agent_id": "coach"}}
     body = AppendMessagesRequest.model_validate({"messages": [message], "user_id": "ann"})
@@ -105,20 +108,20 @@ async def test_what_waits_is_shown_to_its_agents_alone(rig: Rig) -> None:
     assert shown == {"coach": ["The ferry of Ann to Bergen"], "robot": []}
 
 
-async def test_the_session_itself_is_not_quoted_twice_and_a_session_found_by_id_counts(rig: Rig) -> None:
+async def test_messages_of_the_prompts_own_session_are_not_repeated(rig: Rig) -> None:
     await says(rig, "this", "The ferry to Bergen is late")
     await says(rig, "other", "The ferry to Bergen goes at nine")
     assert [one.text for one in await prompt(rig, session_id="this")] == ["The ferry to Bergen goes at nine"]
 
 
-async def test_what_is_deleted_is_not_found(rig: Rig) -> None:
+async def test_messages_of_a_deleted_session_are_not_found(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
     await rig.rt[SessionService].delete(SCOPE, "other", namespace="n", user_id="ann")
     assert await prompt(rig, session_id="this", user_id="ann", namespace="n") == []
     assert not [key for key in await rig.raw_keys() if key.startswith("wt:")]
 
 
-async def test_the_number_of_sessions_changes_neither_the_round_trips_nor_the_size(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_unpromoted_sessions_changes_neither_round_trips_nor_result_size(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = commands_of(rig, monkeypatch)
     trips: list[int] = []
     for number in range(150):
@@ -146,7 +149,7 @@ async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -
 
 
 @pytest.mark.parametrize("sessions", [1, 500])
-async def test_what_was_said_a_second_ago_is_found_before_ten_thousand_messages_that_wait(rig: Rig, sessions: int) -> None:
+async def test_newest_message_is_found_among_ten_thousand_unpromoted_ones(rig: Rig, sessions: int) -> None:
     await waits(rig, 10_000, sessions)
     await says(rig, "other", "The harbour café opens at seven")
     await says(rig, "old-0", "My aunt's parrot speaks Norwegian")
@@ -163,20 +166,20 @@ async def test_what_was_said_a_second_ago_is_found_before_ten_thousand_messages_
     assert len(await prompt(rig, session_id="this", user_id="ann", namespace="n")) == 5
 
 
-async def test_messages_of_another_namespace_take_no_place(rig: Rig) -> None:
+async def test_messages_of_another_namespace_do_not_crowd_out_the_users(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
     await waits(rig, 2_000, 40, namespace="o")
     assert [one.text for one in await prompt(rig, session_id="this", user_id="ann", namespace="n")] == ["The ferry to Bergen goes at nine"]
 
 
-async def test_a_huge_message_hides_no_other_session(rig: Rig) -> None:
+async def test_huge_message_does_not_hide_another_session(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
     await says(rig, "huge", "Ferry Bergen " * 100_000)
     assert [one.text for one in await prompt(rig, session_id="this", user_id="ann", namespace="n")] == ["The ferry to Bergen goes at nine"]
 
 
 @pytest.mark.parametrize("sessions", [1, 500])
-async def test_a_prompt_reads_and_decodes_no_more_before_ten_thousand_messages_than_before_a_hundred(
+async def test_prompt_reads_a_bounded_number_of_ten_thousand_unpromoted_messages(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, sessions: int
 ) -> None:
     decoded: list[bytes] = []
