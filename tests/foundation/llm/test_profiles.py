@@ -52,7 +52,7 @@ async def test_queries_and_documents_get_their_prefixes() -> None:
     assert embedder.missing(["tea"], role="query") == []
 
 
-async def test_unrelated_texts_of_an_unknown_model_are_far_from_each_other() -> None:
+async def test_centering_separates_unrelated_texts_of_an_unknown_model() -> None:
     model = SkewedModel()
     raw = await model.embed(["tea", "a tax form"])
     rows = await profiled(model).embed(["tea", "a tax form"])
@@ -61,14 +61,14 @@ async def test_unrelated_texts_of_an_unknown_model_are_far_from_each_other() -> 
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
 
 
-async def test_mean_is_estimated_once_however_many_ask() -> None:
+async def test_mean_is_estimated_once_for_concurrent_calls() -> None:
     model = SkewedModel()
     embedder = profiled(model)
     await asyncio.gather(*(embedder.embed([f"text {number}"]) for number in range(20)))
     assert sum(text == probe_sentences()[0] for text in model.texts) == 1
 
 
-async def test_mean_is_estimated_again_after_the_model_was_away() -> None:
+async def test_mean_is_estimated_again_after_a_model_outage() -> None:
     model = SkewedModel()
     model.away = True
     embedder = profiled(model)
@@ -78,20 +78,20 @@ async def test_mean_is_estimated_again_after_the_model_was_away() -> None:
     assert (await embedder.embed(["tea"])).shape == (1, 64)
 
 
-async def test_vectors_made_elsewhere_are_adopted_as_own_ones() -> None:
+async def test_adopted_vectors_equal_own_ones() -> None:
     model = SkewedModel()
     embedder = profiled(model)
     adopted = await embedder.adopt(await model.embed(["tea"]))
     np.testing.assert_allclose(adopted, await embedder.embed(["tea"]), atol=1e-6)
 
 
-def test_a_vector_that_is_the_mean_keeps_length_1() -> None:
+def test_centering_the_mean_itself_keeps_length_1() -> None:
     mean = np.zeros(4, dtype=np.float32)
     mean[0] = 1.0
     assert centered(mean[np.newaxis], mean).tolist() == [[1.0, 0.0, 0.0, 0.0]]
 
 
-async def test_all_processes_of_a_store_subtract_the_same_mean(make_rig: MakeRig) -> None:
+async def test_processes_of_one_store_share_the_estimated_mean(make_rig: MakeRig) -> None:
     """The second runtime reads the mean that the first has estimated."""
     async with make_rig(embedder=SkewedModel()) as first:
         await first.rt.embedder.embed(["tea"])

@@ -1,4 +1,7 @@
-"""Several buckets, on a Redis Cluster of three processes and in one Redis: each tenant reads all of its own and nothing else."""
+"""Several buckets, on a Redis Cluster of three processes and in one Redis.
+
+Each tenant reads all of its data and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,7 @@ async def write(one: Clustered, tenant: str) -> None:
         assert answer.status_code == 200, answer.text
 
 
-def test_what_is_stored_depends_on() -> None:
+def test_stored_key_names_and_bucket_numbers_do_not_change() -> None:
     """Changed, these would hide what stores hold."""
     assert Keys().root == Keys("am", 0).root == "am:{0}:"
     assert Keys("own", 7).index("m:3") == "own:{7}:ix:m:3"
@@ -146,7 +149,7 @@ def test_what_is_stored_depends_on() -> None:
     assert {node_of(tenant) for tenant in chosen()} == {0, 1, 2}
 
 
-async def test_reads_are_whole_on_every_node(clustered: Clustered) -> None:
+async def test_each_tenant_reads_all_of_its_data_on_every_node(clustered: Clustered) -> None:
     for tenant in chosen():
         await clustered.check(tenant)
     for number, node in enumerate(clustered.cluster.nodes):
@@ -156,14 +159,14 @@ async def test_reads_are_whole_on_every_node(clustered: Clustered) -> None:
         assert not outside, "every key has the tag of a bucket"
 
 
-async def test_tools_are_asked_in_the_bucket_of_their_caller(clustered: Clustered) -> None:
+async def test_mcp_tools_search_the_bucket_of_their_caller(clustered: Clustered) -> None:
     tenant = chosen()[-1]
     async with over_http(f"{clustered.url}/mcp", headers={"x-api-key": clustered.secrets[tenant]}) as session:
         found = await session.call("search_long_term_memory", text=FACTS[0], search_mode="hybrid")
     assert found["memories"][0]["id"] == f"{tenant} 0"
 
 
-async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cli_commands_cover_all_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("REDIS_URL", clustered.cluster.urls[2]), ("REDIS_BUCKETS", str(BUCKETS)), ("AUTH_MODE", "token")):
         monkeypatch.setenv(name, value)
     listed = await asyncio.to_thread(CliRunner().invoke, app, ["token", "list", "--json"])
@@ -175,7 +178,7 @@ async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pyte
     await clustered.check(chosen()[0])
 
 
-async def test_a_bucket_on_its_way_is_refused_and_then_followed(clustered: Clustered) -> None:
+async def test_moving_bucket_returns_503_and_is_followed_afterwards(clustered: Clustered) -> None:
     tenant, other = chosen()[MOVED], chosen()[0]
     source, slot = node_of(tenant), slot_of(MOVED)
     await clustered.cluster.begin_move(slot, source=source, target=(source + 1) % 3)
@@ -198,14 +201,14 @@ async def test_a_bucket_on_its_way_is_refused_and_then_followed(clustered: Clust
     await clustered.check(tenant, also=frozenset({"new"}))
 
 
-async def test_the_number_of_buckets_stays(clustered: Clustered) -> None:
+async def test_changed_number_of_buckets_is_refused_at_start(clustered: Clustered) -> None:
     fewer = clustered.settings.redis.model_copy(update={"buckets": BUCKETS - 1})
     with pytest.raises(StartupError, match=rf"REDIS_BUCKETS.*made with {BUCKETS}, not {BUCKETS - 1}"):
         async with open_runtime(clustered.settings.model_copy(update={"redis": fewer}), clustered.cluster.url):
             pass
 
 
-async def test_who_is_elsewhere_is_served_while_a_node_is_away(clustered: Clustered) -> None:
+async def test_tenants_on_other_nodes_are_served_while_a_node_is_down(clustered: Clustered) -> None:
     """The last test of the cluster: the node does not come back."""
     home = node_of_bucket(0)
     gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
@@ -230,7 +233,7 @@ async def test_who_is_elsewhere_is_served_while_a_node_is_away(clustered: Cluste
     await wait_until(embedded, "the worker goes on for the others")
 
 
-async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
+async def test_several_buckets_share_one_redis(make_rig: MakeRig) -> None:
     async with make_rig(REDIS_BUCKETS=2) as rig:
         names = {bucket: next(tenant for tenant in TENANTS if bucket_of(tenant, 2) == bucket) for bucket in (0, 1)}
         for bucket, tenant in names.items():
@@ -250,7 +253,7 @@ async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(1, 4), (4, 1), (4, 2, 1, 2, 4, 1)], ids=str)
-async def test_of_first_starts_at_the_same_moment_one_says_the_number(rig: Rig, numbers: tuple[int, ...]) -> None:
+async def test_concurrent_first_starts_agree_on_one_number_of_buckets(rig: Rig, numbers: tuple[int, ...]) -> None:
     client, keys = rig.rt.client, Keys(f"{rig.keys.prefix}-{'-'.join(map(str, numbers))}")
     ends = await asyncio.gather(*(ensure_buckets(client, keys, number) for number in numbers), return_exceptions=True)
     [said] = {number for number, end in zip(numbers, ends, strict=True) if end is None}

@@ -1,4 +1,4 @@
-"""Redis' errors as ours, and a pool that waits."""
+"""Translation of Redis errors, and a pool that waits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AWAY = [
 
 
 @pytest.mark.parametrize("error", AWAY, ids=lambda error: str(error)[:40])
-def test_not_now_is_unavailable(error: Exception) -> None:
+def test_temporary_redis_errors_become_unavailable(error: Exception) -> None:
     with pytest.raises(RedisUnavailable) as ours, redis_errors():
         raise error
     assert ours.value.retry_after >= 1
@@ -43,18 +43,18 @@ def test_not_now_is_unavailable(error: Exception) -> None:
 @pytest.mark.parametrize(
     "error", [exceptions.ResponseError("ERR wrong number of arguments"), exceptions.NoScriptError("x"), ValueError("x")]
 )
-def test_a_defect_of_ours_stays_one(error: Exception) -> None:
+def test_programming_errors_are_not_translated(error: Exception) -> None:
     assert translate_error(error) is None
     with pytest.raises(type(error)), redis_errors():
         raise error
 
 
-def test_a_scorer_that_the_engine_lacks_is_the_callers_input() -> None:
+def test_missing_scorer_is_reported_as_bad_input() -> None:
     ours = translate_error(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
     assert isinstance(ours, BadInput)
 
 
-async def test_a_redis_that_is_not_there_is_one_line() -> None:
+async def test_unreachable_redis_is_reported_in_one_line() -> None:
     client = connect("redis://127.0.0.1:1/0", pool_size=4, command_timeout=1)
     with pytest.raises(StartupError) as error:
         await check_engine(client, "redis://127.0.0.1:1")
@@ -70,7 +70,7 @@ async def test_more_readers_than_connections_wait(rig: Rig, make_rig: MakeRig) -
         assert answers == [None] * 300
 
 
-async def test_a_command_is_never_sent_twice_by_the_client(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_never_retries_a_command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script whose reply was lost may have run; whether to send it again is decided by who knows that it may."""
     written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)

