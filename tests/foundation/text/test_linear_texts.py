@@ -49,7 +49,7 @@ _MESSAGE = MemoryMessage(role="user", content="-", id="m")
 # What the other parameters are given, by their names.
 _GIVEN: dict[str, Any] = {
     "now": _NOW,
-    "said": _NOW,
+    "stated_at": _NOW,
     "given": None,
     "form": "NFKC",
     "answered": None,
