@@ -1,4 +1,4 @@
-"""A part of a benchmark that fails is tried again and told of; the rest goes on."""
+"""Test that a failed part of a benchmark is retried and reported, while the rest continues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.reports.document import BEGIN, END, merged, page
 from benchmarks.reports.goals import goals, markdown
 
 
-async def test_what_fails_is_tried_once_more_and_told() -> None:
+async def test_failed_part_is_retried_once_and_reported() -> None:
     said, tries = list[str](), 0
 
     async def work() -> int:
@@ -30,7 +30,7 @@ async def test_what_fails_is_tried_once_more_and_told() -> None:
     assert len(said) == 3
 
 
-async def test_when_the_time_is_over_nothing_new_begins() -> None:
+async def test_no_part_starts_after_the_time_limit() -> None:
     async def work() -> int:
         raise AssertionError("begun")
 
@@ -39,14 +39,14 @@ async def test_when_the_time_is_over_nothing_new_begins() -> None:
     assert "--minutes" in attempts.failures[0]["why"]
 
 
-def test_a_run_that_lacks_parts_still_has_its_goals_and_says_what_failed() -> None:
+def test_incomplete_run_reports_its_goals_and_failures() -> None:
     result = {"operations": [], "limits": [], "stores": [{"memories": 100_000, "bytes_per_memory": 5000, "redis_bytes": 1}]}
     result["failures"] = [{"what": "search x32", "why": "503", "again": False}]
     assert [goal.holds for goal in goals(result)] == [True]
     assert "not measured: search x32: 503" in markdown(result)
 
 
-def test_results_are_written_between_the_marks_of_a_page() -> None:
+def test_results_are_written_between_the_page_markers() -> None:
     small = {"operations": [], "limits": [], "stores": [{"memories": 1000, "bytes_per_memory": 1, "redis_bytes": 1}]}
     large = {
         **small,

@@ -16,7 +16,7 @@ def like_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "rmdir", lambda path: shutil.rmtree(path))
 
 
-def test_the_first_version_has_files_for_period_and_quota(tmp_path: Path) -> None:
+def test_cgroup_v1_writes_period_and_quota_files(tmp_path: Path) -> None:
     parent = tmp_path / "cpu"
     parent.mkdir()
     (parent / "cpu.cfs_quota_us").write_text("-1")
@@ -32,7 +32,7 @@ def test_the_first_version_has_files_for_period_and_quota(tmp_path: Path) -> Non
     assert sorted(file.name for file in parent.iterdir()) == ["cgroup.procs", "cpu.cfs_quota_us"]
 
 
-def test_the_second_version_has_one(tmp_path: Path) -> None:
+def test_cgroup_v2_writes_one_cpu_max_file(tmp_path: Path) -> None:
     (tmp_path / "cgroup.subtree_control").write_text("cpuset cpu memory\n")
     with limited([11], 0.5, tmp_path) as held:
         assert held
@@ -41,7 +41,7 @@ def test_the_second_version_has_one(tmp_path: Path) -> None:
     assert not (tmp_path / "agent-memory-bench-11").exists()
 
 
-def test_nothing_is_left_where_it_cannot_be_done(tmp_path: Path) -> None:
+def test_unsupported_quota_leaves_no_groups(tmp_path: Path) -> None:
     with limited([11], 0.5, tmp_path) as held:
         assert not held
     (tmp_path / "cgroup.subtree_control").write_text("memory\n")

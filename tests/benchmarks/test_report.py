@@ -52,7 +52,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_an_operation_is_measured_against_both_limits() -> None:
+def test_operation_is_compared_with_both_limits() -> None:
     put, search, chat = RESULT["operations"]
     assert beside_limits(RESULT, put) == pytest.approx({"floor_cpu": 0.3, "cpu_ratio": 3.0, "floor_p50_ms": 0.8, "beyond_ms": 1.2})
     assert beside_limits(RESULT, search) == pytest.approx({"floor_cpu": 1.0, "cpu_ratio": 3.0, "floor_p50_ms": 2.0, "beyond_ms": 3.0})
@@ -103,7 +103,7 @@ def test_rounds_are_short_but_long_enough_for_all_clients(requests: int, concurr
     assert count(requests, concurrency) == rounds
 
 
-def test_what_was_measured_in_turns_is_compared_in_turns() -> None:
+def test_alternating_measurements_are_compared_pairwise() -> None:
     def rounds(name: str, *cpu: float) -> list[dict[str, object]]:
         return [{"name": name, "requests": 10, "seconds": [], "cpu_per_1000": {"api": used}} for used in cpu]
 
@@ -121,7 +121,7 @@ def test_percentiles_lie_between_neighbours() -> None:
     assert percentile([7.0], 0.99) == 7.0
 
 
-def test_goals_are_told_from_the_figures_that_there_are() -> None:
+def test_goals_are_judged_from_available_figures_only() -> None:
     told = {goal.criterion.split(":")[0]: goal.holds for goal in goals(RESULT)}
     assert told["put 4"] is False
     assert told["from append to searchable"] is True
@@ -131,7 +131,7 @@ def test_goals_are_told_from_the_figures_that_there_are() -> None:
     assert {goal.criterion.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True
 
 
-def test_two_processes_are_beside_one_round_by_round() -> None:
+def test_two_processes_are_compared_with_one_round_by_round() -> None:
     rows = [
         {"processes": processes, "per_second": rate, "cpu_per_1000": {"api": cpu}}
         for processes, rate, cpu in ((1, 100.0, 4.0), (2, 190.0, 4.4), (2, 80.0, 9.0), (1, 50.0, 8.1), (1, 90.0, 4.4), (2, 180.0, 4.4))
@@ -141,7 +141,7 @@ def test_two_processes_are_beside_one_round_by_round() -> None:
 
 
 @pytest.mark.parametrize(("how", "words"), [("cores", "each with a core"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
-def test_the_goal_of_two_processes_says_how_it_was_measured(how: str, words: str) -> None:
+def test_two_process_goal_names_its_measurement_method(how: str, words: str) -> None:
     for ratio, holds in ((1.82, True), (1.67, False)):
         result = copy.deepcopy(RESULT)
         result["two"] |= {"ratio": ratio, "how": how}

@@ -15,7 +15,7 @@ def test_the_bound_of_a_median_is_an_order_statistic() -> None:
     assert upper_bound([float(value) for value in range(11)]) == 8.0  # 67 of 2048 times nine or more of eleven do
 
 
-def test_what_counts_is_the_ratio_of_each_pair() -> None:
+def test_comparison_uses_the_ratio_of_each_pair() -> None:
     # The machine is ten times slower in the last pairs: the ratio stays what it is.
     pairs = [[{"cpu": speed, "p50": speed}, {"cpu": 1.1 * speed, "p50": 0.9 * speed}] for speed in (1, 1, 1, 10, 10, 10, 10)]
     found = row("put 4", 1, pairs)

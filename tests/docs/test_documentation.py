@@ -31,7 +31,7 @@ COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttribu
 EVAL_COMMANDS = typer.main.get_command(eval_app).commands  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_nothing_is_written_in_an_unknown_language() -> None:
+def test_code_blocks_use_only_known_languages() -> None:
     # Programs of `ts` are run beside node: tests/interfaces/typescript.
     known = {str(block) for block in blocks("sh", "python", "ts", "text", "json")}
     others = ("", "bash", "shell", "console", "py", "python3", "typescript", "javascript", "js", "tsx")
@@ -41,7 +41,7 @@ def test_nothing_is_written_in_an_unknown_language() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=map(str, PROGRAMS))
-async def test_its_programs_run(program: Block, documented: str, tmp_path: Path) -> None:
+async def test_documented_programs_run(program: Block, documented: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program.text.replace(BASE_URL, documented)),
         env=clean_environment(),
@@ -54,7 +54,7 @@ async def test_its_programs_run(program: Block, documented: str, tmp_path: Path)
     assert output, "an example shows something"
 
 
-async def test_the_first_conversation_recalls(documented: str) -> None:
+async def test_readme_program_prints_the_shown_output(documented: str) -> None:
     program = next(block for block in PROGRAMS if block.page.name == "README.md")
     shown = next(block.text for block in blocks("text") if block.page.name == "README.md")
     assert len([line for line in program.text.splitlines() if line.strip()]) <= 20
@@ -69,7 +69,7 @@ async def test_the_first_conversation_recalls(documented: str) -> None:
     assert changing.sub("", output.decode()) == changing.sub("", shown)
 
 
-async def test_the_requests_of_the_first_conversation_recall_when_they_are_pasted_together(documented: str) -> None:
+async def test_readme_requests_recall_when_pasted_together(documented: str) -> None:
     block = next(block for block in blocks("sh") if block.page.name == "README.md" and "curl " in block.text)
     for number in range(4):
         pasted = block.text.replace(BASE_URL, documented).replace('"ada"', f'"pasted-{number}"').replace("curl ", "curl --silent ")
@@ -79,7 +79,7 @@ async def test_the_requests_of_the_first_conversation_recall_when_they_are_paste
 
 
 @pytest.mark.parametrize(("block", "command"), CALLS, ids=[f"{block}-{number}" for number, (block, _) in enumerate(CALLS)])
-async def test_its_requests_succeed(block: Block, command: str, documented: str) -> None:
+async def test_documented_requests_succeed(block: Block, command: str, documented: str) -> None:
     process = await asyncio.create_subprocess_shell(
         command.replace("curl ", "curl --silent --show-error --fail-with-body ", 1).replace(BASE_URL, documented),
         stdout=asyncio.subprocess.PIPE,
@@ -90,7 +90,7 @@ async def test_its_requests_succeed(block: Block, command: str, documented: str)
 
 
 @pytest.mark.parametrize(("block", "command"), OTHERS, ids=[f"{block}-{number}" for number, (block, _) in enumerate(OTHERS)])
-def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
+def test_documented_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
         assert words.pop(0).partition("=")[0] in variables()
@@ -129,7 +129,7 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_its_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for link in links(page):
         target, _, anchor = link.partition("#")
         if target.startswith("http"):
@@ -141,7 +141,7 @@ def test_its_links_lead_somewhere(page: Path) -> None:
 
 # A decision speaks of what is to come, or was.
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
+def test_documented_variables_and_files_exist(page: Path) -> None:
     named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))
     foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL", "SUPERMEMORY_API_KEY", "SUPERMEMORY_BASE_URL"}
     foreign |= {"CREWAI_DISABLE_TELEMETRY", "HAYSTACK_TELEMETRY_ENABLED"}
@@ -155,21 +155,21 @@ def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
             assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word
 
 
-def test_the_tests_that_the_guarantees_name_exist() -> None:
+def test_tests_named_in_guarantees_exist() -> None:
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / "guarantees.md").read_text("utf-8"))
     assert len(named) > 20
     for file, name in named:
         assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), re.MULTILINE), f"{file}::{name}"
 
 
-def test_the_table_of_settings_is_current() -> None:
+def test_settings_table_is_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "settings_table.py"), "--check"], capture_output=True, text=True, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_doctor_runs_as_it_is_shown(tmp_path: Path) -> None:
+def test_doctor_output_matches_the_documentation(tmp_path: Path) -> None:
     done = agent_memory("doctor", cwd=tmp_path, PORT="0", LOG_LEVEL="WARNING", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     assert done.returncode == 0, done.stdout
     assert re.search(r"LOG_LEVEL\s+WARNING\s+\(set\)", done.stdout)

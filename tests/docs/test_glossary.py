@@ -62,13 +62,13 @@ def _literals(text: str) -> set[str]:
     return {*words, *(word for line in calls for word in re.findall(r'"([a-z][a-z-]*)"', line))}
 
 
-def test_every_key_of_the_keyspace_is_there() -> None:
+def test_glossary_contains_every_key() -> None:
     kinds = {_first(key) for key in key_names()}
     assert len(kinds) > 40
     assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
 
 
-def test_every_field_of_the_indexes_is_there() -> None:
+def test_glossary_contains_every_index_field() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
     made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
     made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), *item_indexes(keys, spec).values()]
@@ -78,12 +78,12 @@ def test_every_field_of_the_indexes_is_there() -> None:
     assert "v_<digest>" in NAMED
 
 
-def test_every_field_that_a_command_names_is_there() -> None:
+def test_glossary_contains_every_field_named_by_a_command() -> None:
     missing = {name: str(path.relative_to(ROOT)) for path, text in _sources().items() for name in _literals(text) if name not in NAMED}
     assert missing == {}
 
 
-async def test_every_field_of_a_used_store_is_there(documented: str, lasting_redis_url: str) -> None:
+async def test_glossary_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
     async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
         owner = {"user_id": "glossary", "namespace": "words"}
         memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}

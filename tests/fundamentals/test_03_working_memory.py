@@ -14,7 +14,7 @@ def said(text: str) -> MemoryMessage:
     return MemoryMessage(role="user", content=text)
 
 
-async def test_put_stores_a_whole_session_in_place_of_the_old_one(memory: MemoryAPIClient) -> None:
+async def test_put_replaces_the_whole_session(memory: MemoryAPIClient) -> None:
     await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("first")], data={"step": 1}))
     await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("second")]))
 
@@ -24,7 +24,7 @@ async def test_put_stores_a_whole_session_in_place_of_the_old_one(memory: Memory
     assert not session.data, "what a PUT does not name is gone"
 
 
-async def test_append_adds_and_leaves_everything_else_alone(memory: MemoryAPIClient) -> None:
+async def test_append_adds_messages_and_keeps_everything_else(memory: MemoryAPIClient) -> None:
     await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("first")], data={"step": 1}))
 
     done = await memory.append_messages("trip", [{"role": "assistant", "content": "second"}])
@@ -35,7 +35,7 @@ async def test_append_adds_and_leaves_everything_else_alone(memory: MemoryAPICli
     assert session.data == {"step": 1}
 
 
-async def test_many_writers_append_at_once_and_none_is_lost(memory: MemoryAPIClient) -> None:
+async def test_concurrent_appends_lose_no_message(memory: MemoryAPIClient) -> None:
     texts = {f"message number {number}" for number in range(40)}
 
     await asyncio.gather(*(memory.append_messages("busy", [{"role": "user", "content": text}]) for text in texts))
@@ -45,7 +45,7 @@ async def test_many_writers_append_at_once_and_none_is_lost(memory: MemoryAPICli
     assert len(session.messages) == 40
 
 
-async def test_the_newest_messages_alone_are_read_with_a_window(memory: MemoryAPIClient) -> None:
+async def test_context_window_returns_only_the_newest_messages(memory: MemoryAPIClient) -> None:
     await memory.append_messages("long", [{"role": "user", "content": f"{'word ' * 20}{number}"} for number in range(20)])
 
     view = await memory.get_working_memory("long", context_window_max=200)
@@ -55,7 +55,7 @@ async def test_the_newest_messages_alone_are_read_with_a_window(memory: MemoryAP
     assert len((await memory.get_working_memory("long")).messages) == 20, "a view changes nothing"
 
 
-async def test_data_is_a_notebook_beside_the_messages(memory: MemoryAPIClient) -> None:
+async def test_session_data_can_be_merged_without_changing_messages(memory: MemoryAPIClient) -> None:
     await memory.append_messages("order", [{"role": "user", "content": "A pizza, please."}])
 
     await memory.update_working_memory_data("order", {"size": "large", "address": {"city": "Lisbon"}})
@@ -78,7 +78,7 @@ async def test_structured_memories_of_a_session_become_long_term_memories(memory
     assert session.memories[0].persisted_at is not None
 
 
-async def test_a_session_with_a_time_to_live_ends_by_itself(memory: MemoryAPIClient) -> None:
+async def test_session_expires_after_its_ttl(memory: MemoryAPIClient) -> None:
     await memory.put_working_memory("brief", WorkingMemory(session_id="brief", messages=[said("soon gone")], ttl_seconds=1))
     assert (await memory.get_working_memory("brief")).ttl_seconds == 1
 
@@ -92,7 +92,7 @@ async def test_a_session_with_a_time_to_live_ends_by_itself(memory: MemoryAPICli
     await wait_until(gone, "the session's end")
 
 
-async def test_a_missing_session_is_an_error_or_made(memory: MemoryAPIClient) -> None:
+async def test_missing_session_raises_or_is_created(memory: MemoryAPIClient) -> None:
     with pytest.raises(MemoryNotFoundError):
         await memory.get_working_memory("nobody")
 

@@ -30,7 +30,7 @@ async def facts(memory: MemoryAPIClient) -> list[ClientMemoryRecord]:
     return fresh
 
 
-async def test_a_memory_is_there_as_soon_as_it_is_stored(memory: MemoryAPIClient) -> None:
+async def test_stored_memory_can_be_read_and_found_by_words_at_once(memory: MemoryAPIClient) -> None:
     fact = ClientMemoryRecord(text="Ada speaks Portuguese", user_id="ada")
 
     await memory.create_long_term_memory([fact])
@@ -40,27 +40,27 @@ async def test_a_memory_is_there_as_soon_as_it_is_stored(memory: MemoryAPIClient
     assert [record.id for record in found.memories] == [fact.id], "words find it at once, meaning when a worker has embedded it"
 
 
-async def test_by_meaning_without_a_word_in_common(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_semantic_search_finds_memory_without_common_words(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     found = await memory.search_long_term_memory("what does she like to eat?", search_mode="semantic", limit=1)
 
     assert found.memories[0].id == facts[1].id
     assert 0 < found.memories[0].dist < 1
 
 
-async def test_by_words_exactly(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_keyword_search_finds_exact_words(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     found = await memory.search_long_term_memory("LX-1812", search_mode="keyword")
 
     assert [record.id for record in found.memories] == [facts[2].id]
 
 
-async def test_by_both(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_hybrid_search_combines_words_and_meaning(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     found = await memory.search_long_term_memory("Where did Ada go to live?", search_mode="hybrid", limit=2)
 
     assert facts[0].id in [record.id for record in found.memories]
     assert found.memories[0].score_type == "hybrid"
 
 
-async def test_filters_say_what_may_be_found(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_filters_limit_search_results(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     async def ids(**filters: Any) -> set[str]:
         return {record.id for record in (await memory.search_long_term_memory("", **filters)).memories}
 
@@ -75,7 +75,7 @@ async def test_filters_say_what_may_be_found(memory: MemoryAPIClient, facts: lis
     assert await ids(event_date={"between": ["2024-01-01T00:00:00Z", "2024-12-31T00:00:00Z"]}) == {lisbon}
 
 
-async def test_pages(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_search_results_can_be_paged(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     first = await memory.search_long_term_memory("Ada", limit=2)
     assert first.next_offset == 2
 
@@ -94,7 +94,7 @@ async def test_editing_changes_what_is_found(memory: MemoryAPIClient, facts: lis
     assert not (await memory.search_long_term_memory("Lisbon", search_mode="keyword")).memories
 
 
-async def test_deleting_is_final(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_deleted_memory_is_gone(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     done = await memory.delete_long_term_memories([facts[0].id, "no-such-memory"])
 
     assert done.status == "ok, deleted 1 memories"

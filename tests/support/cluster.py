@@ -1,4 +1,4 @@
-"""A Redis Cluster on loopback: redis-server processes with our engine and options, started here and stopped by their ids."""
+"""A Redis Cluster on loopback: redis-server processes with the project's engine and options, stopped by process id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 class DidNotStart(Exception):
-    """A node ended before it answered: most likely somebody else has taken its port."""
+    """A node ended before it answered, most likely because its port was taken."""
 
 
 @dataclass
@@ -36,13 +36,13 @@ class Node:
     log: Path
 
     async def id(self) -> bytes:
-        """Its name in the cluster."""
+        """The node's id in the cluster."""
         return bytes(await self.client.execute_command("CLUSTER", "MYID"))
 
 
 @dataclass
 class Cluster:
-    """The nodes, each with an equal share of the slots; `url` is that of the first."""
+    """The nodes, each with an equal share of the slots; `url` points to the first node."""
 
     nodes: list[Node]
     password: str = field(repr=False)
@@ -58,7 +58,7 @@ class Cluster:
         return self.urls[0]
 
     async def move_slot(self, slot: int, *, source: int, target: int) -> None:
-        """Moves a slot with its keys, one by one, as `redis-cli --cluster reshard` does."""
+        """Move a slot with its keys, one by one, as `redis-cli --cluster reshard` does."""
         old, new = self.nodes[source], self.nodes[target]
         await self.begin_move(slot, source=source, target=target)
         while keys := await old.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
@@ -67,7 +67,7 @@ class Cluster:
             await node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", await new.id())
 
     async def begin_move(self, slot: int, *, source: int, target: int) -> None:
-        """Says to both nodes that a slot is on its way; no key has moved yet."""
+        """Announce the migration of a slot to both nodes; no key has moved yet."""
         old, new = self.nodes[source], self.nodes[target]
         await new.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", await old.id())
         await old.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", await new.id())
@@ -75,9 +75,9 @@ class Cluster:
 
 @asynccontextmanager
 async def redis_cluster(folder: Path, *, nodes: int = 3, replicas: bool = False) -> AsyncGenerator[Cluster]:
-    """A cluster that is ready, with its files in `folder`; its processes end with the block.
+    """Start a ready cluster with its files in `folder`, and stop it at the end of the block.
 
-    With `replicas` each node has one, which takes its place some seconds after it has died.
+    With `replicas`, each node has one replica, which takes over some seconds after the node died.
     """
     engine = await find_engine(folder)
     for attempt in range(1, _TRIES + 1):
@@ -134,7 +134,7 @@ def _free_port() -> int:
 
 
 async def _join(cluster: Cluster) -> None:
-    """Makes the nodes know each other, shares the slots out, and waits until each says that the cluster is well."""
+    """Connect the nodes, distribute the slots, and wait until each node reports a healthy cluster."""
     everybody = [*cluster.nodes, *cluster.replicas]
     for number, node in enumerate(everybody):
         await _until(node, _answers)

@@ -1,4 +1,4 @@
-"""A runtime for tests below the API: the real one, under a key prefix of its own, with models that all tests share."""
+"""A real runtime for tests below the API, with its own key prefix and models that all tests share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCOPE: Scope = scope_of_work("default")
 
 
 class SharedEmbedder(EmbedderWrapper):
-    """The session's embedder, which one runtime's end does not close; `away` lets it fail as a model server that is down."""
+    """The session's embedder, which outlives a runtime; `away` makes it fail like an unavailable model server."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
@@ -48,12 +48,12 @@ class SharedEmbedder(EmbedderWrapper):
         return await self._inner.embed(texts, timeout=timeout)
 
     async def close(self) -> None:
-        """Nothing: the fixture that opened the inner one closes it."""
+        """Do nothing: the fixture that opened the inner embedder closes it."""
 
 
 @dataclass
 class Rig:
-    """A runtime and the short ways to use it that tests need."""
+    """A runtime with the shortcuts that tests need."""
 
     rt: Runtime
     settings: Settings
@@ -68,14 +68,14 @@ class Rig:
         return self.keys.sid(SCOPE.tenant, ref)
 
     async def append(self, session_id: str, *texts: str, role: str = "user", namespace: str | None = None, **more: Any) -> Any:
-        """Appends messages whose ids are "<session>-<text>"."""
+        """Append messages with the ids "<session>-<text>"."""
         messages = [MemoryMessage(role=role, content=text, id=f"{session_id}-{text}"[:100]) for text in texts]
         return await self.rt[SessionService].append(
             SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more)
         )
 
     async def contents(self, session_id: str, **scope: Any) -> list[str]:
-        """What the messages of a session say, in order."""
+        """Return the contents of a session's messages, in order."""
         return [message.content for message in (await self.rt[SessionService].get(SCOPE, session_id, **scope)).session.messages]
 
     async def claim(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
@@ -89,7 +89,7 @@ class Rig:
         return await self.rt.outbox.begin_claims(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def work(self, *kinds: DueKind) -> None:
-        """Does what is due now as a worker would, without docket and without waiting for what is due later."""
+        """Run the work that is due now as a worker would, without docket and without waiting for later work."""
         tasks = Tasks(self.rt)
         for _ in range(100):
             some = False
@@ -108,31 +108,31 @@ class Rig:
         raise AssertionError("the work does not end")
 
     async def index(self) -> None:
-        """Embeds every memory that is due; raises what the worker's task would record."""
+        """Embed every due memory; raise what the worker's task would record."""
         while claims := await self.claim(DueKind.MEMORY):
             await index_memories(self.rt, await self.begin(DueKind.MEMORY, claims))
 
     async def remember(self, *records: MemoryRecord) -> None:
-        """Stores and indexes memories."""
+        """Store and index memories."""
         await self.rt[MemoryStore].write(SCOPE, records)
         await self.index()
 
     async def stored(self) -> list[MemoryRecord]:
-        """Every memory, by the keys alone."""
+        """Return every memory, read by keys alone."""
         mids = [key.decode().rsplit(":", 1)[-1] async for key in self.rt.client.scan_iter(match=self.keys.memory_prefix + "*", count=1000)]
         return [record for record in await self.rt[MemoryStore].fetch_records(SCOPE, mids) if record is not None]
 
     async def raw_keys(self) -> set[str]:
-        """The keys of this runtime without their common prefix; docket's own are left out."""
+        """Return the keys of this runtime without their common prefix and without docket's keys."""
         found = [key.decode() async for key in self.rt.client.scan_iter(match=self.keys.root + "*", count=1000)]
         return {key.removeprefix(self.keys.root) for key in found}
 
     async def marks(self, kind: DueKind) -> dict[str, float]:
-        """The marks of a kind and the times (ms) they are due."""
+        """Return the marks of a kind and their due times (ms)."""
         return {member.decode(): score for member, score in await self.rt.client.zrange(self.keys.due(kind), 0, -1, withscores=True)}
 
     async def make_due(self, kind: DueKind) -> None:
-        """Lets every mark of a kind be due now: debounces and delays are over, leases have run out."""
+        """Make every mark of a kind due now: debounces, delays and leases are over."""
         marks = await self.marks(kind)
         if marks:
             await self.rt.client.zadd(self.keys.due(kind), dict.fromkeys(marks, 1))
@@ -153,7 +153,7 @@ async def open_rig(
     reranker: Reranker | None = None,
     **overrides: Any,
 ) -> AsyncGenerator[Rig]:
-    """A runtime under a prefix of its own (or `KEY_PREFIX`, which then stays), whose keys and indexes go with it."""
+    """Open a runtime under its own prefix and delete its keys and indexes at the end. A given `KEY_PREFIX` is kept."""
     kept = "KEY_PREFIX" in overrides
     settings = load_settings(**{"KEY_PREFIX": f"t-{ULID()}", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"} | overrides)
     shared = SharedEmbedder(embedder)
@@ -184,12 +184,12 @@ async def _delete_store(redis_url: str, keys: Keys) -> None:
 
 
 def record(text: str, memory_id: str | None = None, **more: Any) -> MemoryRecord:
-    """A memory; the id is the text unless given."""
+    """Return a memory; the id defaults to the text."""
     return MemoryRecord(id=memory_id or text[:100], text=text, **{"memory_type": "semantic", **more})
 
 
 async def gathered(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Runs everything at once; the first error fails the test, after all have ended."""
+    """Run everything concurrently; after all have ended, the first error fails the test."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

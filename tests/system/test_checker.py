@@ -1,4 +1,4 @@
-"""The checker finds what it is there for: each kind of damage, done to a healthy store by hand, is found and nothing else."""
+"""Test that the checker finds each kind of damage done to a healthy store, and nothing else."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ _DAMAGE: dict[Callable[[Rig], Awaitable[None]], str] = {
 }
 
 
-async def test_a_healthy_store_has_nothing_wrong(make_rig: MakeRig, make_chat: MakeChat, tmp_path: Path) -> None:
+async def test_checker_finds_nothing_in_a_healthy_store(make_rig: MakeRig, make_chat: MakeChat, tmp_path: Path) -> None:
     async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
         await healthy(rig, tmp_path / "journal")
         found = await look(rig, tmp_path / "journal")
@@ -166,7 +166,9 @@ async def test_a_healthy_store_has_nothing_wrong(make_rig: MakeRig, make_chat: M
 
 
 @pytest.mark.parametrize("damage", _DAMAGE, ids=lambda damage: damage.__name__.strip("_"))
-async def test_damage_is_found(make_rig: MakeRig, make_chat: MakeChat, tmp_path: Path, damage: Callable[[Rig], Awaitable[None]]) -> None:
+async def test_checker_finds_each_kind_of_damage(
+    make_rig: MakeRig, make_chat: MakeChat, tmp_path: Path, damage: Callable[[Rig], Awaitable[None]]
+) -> None:
     async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
         await healthy(rig, tmp_path / "journal")
         await damage(rig)
@@ -174,7 +176,7 @@ async def test_damage_is_found(make_rig: MakeRig, make_chat: MakeChat, tmp_path:
         assert getattr(found, _DAMAGE[damage]), f"found instead: {found.violations}"
 
 
-def test_what_a_rebuild_changes_is_named() -> None:
+def test_keys_changed_by_a_rebuild_are_named() -> None:
     before = {"pf:a": {b"m1": b"{}"}, "tl:a": {b"e1": b"{}"}}
     assert differences(before, before) == []
     (changed, missing) = differences(before, {"pf:a": {b"m1": b"[]"}})

@@ -46,7 +46,7 @@ async def filled(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("which", ["memories", "vectors", "sessions"])
-async def test_a_dropped_index_is_a_503_that_names_it_and_back_without_a_restart(make_rig: MakeRig, which: str) -> None:
+async def test_dropped_index_gives_503_and_is_rebuilt_without_restart(make_rig: MakeRig, which: str) -> None:
     async with make_rig() as rig:
         await filled(rig)
         async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
@@ -81,7 +81,7 @@ async def test_a_dropped_index_is_a_503_that_names_it_and_back_without_a_restart
             assert (await http.get("/v1/working-memory/")).json()["total"] == 1
 
 
-async def test_an_index_gets_its_name_while_another_one_holds_the_writes_back(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_index_alias_is_set_only_after_paused_writes_resume(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """An alias that is set meanwhile would end the engine: redis-server 8.2 fails an assertion."""
     complete = getattr(indexes, "_complete")  # noqa: B009
 
@@ -99,7 +99,7 @@ async def test_an_index_gets_its_name_while_another_one_holds_the_writes_back(ma
         assert await has_index(rig.rt.client, names(rig)["sessions"])
 
 
-async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: MakeRig) -> None:
+async def test_search_timeout_is_an_error_not_a_partial_result(make_rig: MakeRig) -> None:
     """The engine's own habit is to answer with what it has found so far."""
     async with make_rig() as rig:
         await filled(rig)
@@ -109,7 +109,7 @@ async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: M
         assert whole.total >= 40
 
 
-async def test_counts_agree_after_much_writing_and_deleting(make_rig: MakeRig, make_chat: MakeChat) -> None:
+async def test_index_counts_match_keys_after_writes_and_deletes(make_rig: MakeRig, make_chat: MakeChat) -> None:
     async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
         await filled(rig)
         gone = [one.id for one in await rig.stored()][::3]

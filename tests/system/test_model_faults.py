@@ -48,7 +48,7 @@ async def told(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", _BAD_ANSWERS)
-async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the_end(
+async def test_unusable_answer_stores_nothing_and_becomes_dead_letter_with_reason(
     make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str
 ) -> None:
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
@@ -78,7 +78,7 @@ async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the
 
 
 @pytest.mark.parametrize("kind", _GOOD_ANYWAY)
-async def test_an_answer_in_bad_form_is_understood(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
+async def test_badly_formatted_answer_is_parsed(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault(kind)
         await told(rig)
@@ -86,9 +86,7 @@ async def test_an_answer_in_bad_form_is_understood(make_rig: MakeRig, make_chat:
         assert await facts(rig) == _FACTS
 
 
-async def test_an_answer_that_is_cut_off_costs_no_facts_that_it_gives_whole(
-    make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike
-) -> None:
+async def test_truncated_answer_keeps_its_complete_facts(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("length", endpoint="chat")
         await told(rig)
@@ -100,7 +98,7 @@ async def test_an_answer_that_is_cut_off_costs_no_facts_that_it_gives_whole(
 
 
 @pytest.mark.parametrize("kind", _AWAY)
-async def test_a_model_that_is_away_uses_up_no_tries(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
+async def test_unavailable_model_consumes_no_attempts(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault(kind)
         await told(rig)
@@ -124,7 +122,7 @@ async def test_a_model_that_is_away_uses_up_no_tries(make_rig: MakeRig, make_cha
 
 
 @pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
-async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
+async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
     """Each call ends by its own deadline, drip or not; requests are answered meanwhile, and the facts come once it is well again."""
     async with Proxy(lookalike.port).running() as proxy:
         url = f"http://127.0.0.1:{proxy.port}/v1"
@@ -157,7 +155,7 @@ async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: M
 
 
 @pytest.mark.parametrize(("said", "least", "most"), [("1", 0, 60), ("3600", 250, 310)])
-async def test_a_model_that_names_its_time_is_left_alone_for_that_long_at_most_minutes(
+async def test_retry_after_of_the_model_is_respected_up_to_a_maximum(
     make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, said: str, least: float, most: float
 ) -> None:
     """Nobody sleeps through `Retry-After: 3600` within a task, and nobody believes it for a whole hour."""
@@ -175,7 +173,7 @@ async def test_a_model_that_names_its_time_is_left_alone_for_that_long_at_most_m
         assert least <= due / 1000 - seconds <= most
 
 
-async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
+async def test_session_and_summary_survive_bad_model_answers(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
     """While the answers are bad, no message goes; in the end sentences are chosen without the model, and exactly those messages go."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("wrong_types")
@@ -251,7 +249,7 @@ async def _all_indexed(rig: Rig, count: int) -> None:
         '{"memories": [{"text": "Ana sails", "topics": [], "entities": []}, {"text": "Ana d',
     ],
 )
-def test_an_answer_that_was_cut_off_is_not_an_empty_one(answer: str) -> None:
+def test_truncated_answer_is_not_parsed_as_empty(answer: str) -> None:
     """Its inner lists must not be taken for "no facts": the cursor would pass over messages that nobody was told of."""
     with pytest.raises(UnusableAnswer):
         parse_answer(answer, ExtractionAnswer)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 _CLIENTS = 500
 
 
-async def test_500_requests_at_once_on_few_connections_with_200_ms_to_redis(make_proxied: MakeProxied) -> None:
+async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(make_proxied: MakeProxied) -> None:
     """Each is answered, or refused with 503 within its deadline; no connection is lost to the pools, and none is opened beyond them."""
     limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
@@ -72,7 +72,7 @@ async def test_500_requests_at_once_on_few_connections_with_200_ms_to_redis(make
         await wait_until(given_back, "connections were not given back", 10)
 
 
-async def test_dropped_packets_end_at_the_deadline_and_leave_no_connection_behind(make_proxied: MakeProxied) -> None:
+async def test_dropped_packets_end_requests_at_the_deadline_without_connection_leaks(make_proxied: MakeProxied) -> None:
     """Nothing comes back from Redis: every request is told so, none hangs, and the next ones are served as soon as packets flow."""
     limits = {"REDIS_POOL_SIZE": 8, "REDIS_COMMAND_TIMEOUT_SECONDS": 0.5, "REQUEST_TIMEOUT_SECONDS": 2}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
@@ -113,7 +113,7 @@ async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[st
     return said.split(" ", 2)[1], said.partition("\r\n\r\n")[0].lower()
 
 
-async def test_requests_that_are_hung_up_on_give_their_connections_back(make_proxied: MakeProxied) -> None:
+async def test_aborted_requests_return_their_connections(make_proxied: MakeProxied) -> None:
     async with make_proxied(REDIS_POOL_SIZE=8) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         proxy.delay = 0.1
         async with httpx.AsyncClient(base_url=base_url, limits=httpx.Limits(max_connections=100)) as http:
@@ -140,7 +140,7 @@ async def test_requests_that_are_hung_up_on_give_their_connections_back(make_pro
         await wait_until(all_back, "all connections back in the pool", 20)
 
 
-async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: MakeRig) -> None:
+async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) -> None:
     """Two processes an hour apart write to one session; the mixed run does the same with whole processes."""
     async with make_rig() as one, make_rig(KEY_PREFIX=one.settings.redis.key_prefix) as other:
         real = time.time
@@ -162,7 +162,7 @@ async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: Ma
         await finished(one)
 
 
-async def test_a_failed_try_waits_by_the_clock_of_redis_and_not_before_new_work(make_rig: MakeRig) -> None:
+async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(make_rig: MakeRig) -> None:
     """Whatever the clock of the worker it failed in; and what is said meanwhile does not wait for it (docs/adr/0003)."""
     async with make_rig(WORKER_RETRY_BASE_SECONDS=100, WORKER_RETRY_MAX_SECONDS=100) as rig:
         real = time.time
@@ -216,7 +216,7 @@ async def _broken(*_: object) -> list[str]:
     raise ModelAnswerInvalid("it talks nonsense")
 
 
-async def test_fifty_writers_on_one_session_while_it_is_summarized_and_extracted(make_rig: MakeRig, make_chat: MakeChat) -> None:
+async def test_fifty_writers_lose_no_message_during_summary_and_extraction(make_rig: MakeRig, make_chat: MakeChat) -> None:
     """Every message once, in the server's order; what the summary replaced are the oldest; nothing is promoted or extracted twice."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 1024, "EXTRACTION_DEBOUNCE_SECONDS": 0.1, "WORKER_LEASE_SECONDS": 5}
     async with make_rig(await make_chat(), **settings) as rig:

@@ -110,7 +110,7 @@ def all_there(redis: aioredis.Redis, session: str, strategy: str, texts: list[st
     return look
 
 
-async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_any_more(on: Ground, redis: aioredis.Redis, http: Any) -> None:
+async def test_worker_resumed_after_its_lease_changes_nothing(on: Ground, redis: aioredis.Redis, http: Any) -> None:
     facts = sorted(f"User said: {message['content']}" for message in said("zombie"))
     first = on.fleet.places["worker0"]
     on.model.delay = 1.5  # long enough to be stopped in the middle of a call
@@ -129,7 +129,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_any_mo
     assert first.starts == 1, "the stopped worker went on working"
 
 
-async def test_work_that_kills_its_workers_is_given_up_and_can_be_replayed(on: Ground, redis: aioredis.Redis, http: Any) -> None:
+async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(on: Ground, redis: aioredis.Redis, http: Any) -> None:
     """Three deaths, then it is a dead letter with a reason; others are served meanwhile; a replay does it."""
     member = sid("poison")
     on.model.delay = 60.0
@@ -169,7 +169,7 @@ async def test_work_that_kills_its_workers_is_given_up_and_can_be_replayed(on: G
 
 
 @pytest.mark.parametrize("what", ["undecodable", "of an unknown task"])
-async def test_a_message_that_no_worker_can_read_ends_no_worker(on: Ground, redis: aioredis.Redis, http: Any, what: str) -> None:
+async def test_unreadable_task_message_does_not_stop_workers(on: Ground, redis: aioredis.Redis, http: Any, what: str) -> None:
     name = what.replace(" ", "-")
     starts = {place.name: place.starts for place in on.fleet.of("worker")}
     message = {"key": name, "when": "2026-01-01T00:00:00+00:00", "function": "process_session", "attempt": "1", "generation": "1"}
@@ -189,7 +189,7 @@ async def test_a_message_that_no_worker_can_read_ends_no_worker(on: Ground, redi
         assert dead.count(sent) == 1, "it is kept where an operator finds it"
 
 
-async def test_sigterm_under_load(on: Ground, redis: aioredis.Redis) -> None:
+async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis: aioredis.Redis) -> None:
     """What was admitted is answered, nothing acknowledged is lost, everybody leaves with exit code 0."""
     figures, stop = Figures(), asyncio.Event()
     client = Client(on.fleet.api_urls, figures, stop)

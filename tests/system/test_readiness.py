@@ -157,7 +157,7 @@ async def _able_to_save(operator: aioredis.Redis, folder: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_redis_that_takes_no_writes_is_not_ready(
+async def test_ready_fails_while_redis_refuses_writes(
     own_redis: EmbeddedRedis, make_proxied: MakeProxied, code: str, spoil: Any, heal: Any
 ) -> None:
     async with (
@@ -186,7 +186,7 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
     subprocess.run(["umount", "-l", disk], check=True)
 
 
-async def test_a_full_disk_is_not_ready(small_disk: Path, make_proxied: MakeProxied) -> None:
+async def test_ready_fails_while_the_disk_is_full(small_disk: Path, make_proxied: MakeProxied) -> None:
     async with embedded_redis(small_disk / "data") as redis, make_proxied(url=redis.url) as (rig, _), served(rig) as http:
         await wait_until(ready(http), "readiness")
         with (small_disk / "ballast").open("wb", buffering=0) as ballast:
@@ -212,7 +212,7 @@ def _written(file: Any) -> int:
         return 0
 
 
-async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: MakeRig) -> None:
+async def test_lost_index_is_rebuilt_by_running_processes(make_rig: MakeRig) -> None:
     async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
         await filled(rig)
         async with served(rig) as http, served(other) as beside:
@@ -249,7 +249,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         assert await rig.rt[Reindexer].drop_former_indexes() == []
 
 
-async def test_ready_names_an_index_that_is_gone(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
+async def test_ready_names_a_missing_index(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
     """One that cannot be built again, or it would be there again at once."""
     async with (
         make_proxied(url=own_redis.url) as (rig, _),
@@ -267,9 +267,7 @@ async def test_ready_names_an_index_that_is_gone(own_redis: EmbeddedRedis, make_
 _INDEXED = 8_000
 
 
-async def test_what_is_written_while_an_index_is_built_again_is_indexed_once(
-    own_redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_writes_during_an_index_rebuild_are_indexed_once(own_redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch) -> None:
     # However long a busy machine builds and the program that asks for the pause stands still: writes are let in at the end alone.
     monkeypatch.setattr(indexes, "_PAUSED_SECONDS", 120.0)
     monkeypatch.setattr(indexes, "_PAUSE_MS", 120_000)
@@ -297,7 +295,7 @@ async def test_what_is_written_while_an_index_is_built_again_is_indexed_once(
         assert int(found[b"max_doc_id"]) <= _INDEXED + count + 1 + 20
 
 
-async def test_a_store_that_was_emptied_is_lost_until_that_is_accepted(
+async def test_emptied_store_is_refused_until_accepted(
     own_redis: EmbeddedRedis, make_proxied: MakeProxied, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -364,7 +362,7 @@ async def test_the_first_request_to_another_redis_is_refused(
         assert (await http.get("/v1/working-memory/s")).json()["messages"][0]["content"] == "I moved to Lisbon in May"
 
 
-async def test_data_that_are_gone_from_the_directory_are_told_and_accepted(tmp_path: Path) -> None:
+async def test_missing_data_directory_is_reported_and_can_be_accepted(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server:
         async with httpx.AsyncClient(base_url=await server.base_url(), timeout=30) as http:

@@ -110,7 +110,7 @@ async def _processes(folder: Path) -> AsyncIterator[tuple[dict[int, Running], di
                 await each.kill()
 
 
-async def test_a_rolling_restart_costs_a_caller_nothing(tmp_path: Path) -> None:
+async def test_rolling_restart_fails_no_request(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         running, settings = await stack.enter_async_context(_processes(tmp_path))
         balancer = await stack.enter_async_context(Balancer(list(running)).running())
@@ -146,7 +146,7 @@ async def test_a_rolling_restart_costs_a_caller_nothing(tmp_path: Path) -> None:
                 assert [message["id"] for message in session["messages"]] == wanted
 
 
-async def test_readiness_ends_when_a_process_is_told_to_stop(tmp_path: Path) -> None:
+async def test_ready_fails_after_sigterm(tmp_path: Path) -> None:
     async with _processes(tmp_path) as (running, _):
         port, process = next(iter(running.items()))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:

@@ -65,7 +65,7 @@ async def newer_docket(rig: Rig) -> Docket:
     return docket
 
 
-async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
+async def test_older_worker_leaves_unknown_task_to_the_newer_version(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -110,7 +110,7 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         assert not await newer.rt.outbox.reasons(DueKind.MEMORY)
 
 
-async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_work_of_a_newer_version_is_kept_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     async with make_rig(WORKER_RETRY_BASE_SECONDS=0.01, WORKER_RETRY_MAX_SECONDS=0.02, WORKER_MAX_ATTEMPTS=2) as rig:
         keys: Keys = rig.keys
         client = rig.rt.client

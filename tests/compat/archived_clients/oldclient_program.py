@@ -51,7 +51,7 @@ warnings.simplefilter("ignore", DeprecationWarning)
 
 
 async def until(condition: Callable[[], Awaitable[Any]], what: str) -> Any:
-    """Polls a condition until it gives something true, and returns that."""
+    """Poll a condition until it returns a true value, and return that."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (found := await condition()):
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:.0f} s in vain: {what}"
@@ -64,7 +64,7 @@ def fact(name: str, **more: Any) -> ClientMemoryRecord:
 
 
 async def found(client: Client, count: int, text: str = "Ada", **filters: Any) -> list[Any]:
-    """The memories that a search finds, once there are as many as there should be."""
+    """Return the memories that a search finds, once the expected number is there."""
 
     async def enough() -> list[Any] | None:
         results = await client.search_long_term_memory(text, **filters)
@@ -76,7 +76,7 @@ async def found(client: Client, count: int, text: str = "Ada", **filters: Any) -
 
 
 async def three(client: Client, **more: Any) -> dict[str, ClientMemoryRecord]:
-    """The three facts, stored and found by meaning: what has no vector yet has no distance either."""
+    """Store the three facts and wait for their vectors, because a hit without a vector has no distance."""
     records = {
         "tea": fact("tea", topics=["food", "habits"], entities=["Ada"], user_id="ada", session_id="s1", **more),
         "bike": fact("bike", topics=["travel", "habits"], entities=["Ada", "bicycle"], user_id="ada", session_id="s2", **more),
@@ -160,7 +160,7 @@ async def appending(client: Client) -> None:
 
 
 async def chat_messages(client: Client) -> None:
-    """A session that another program fills with tool calls and parts is read as texts, and keeps them when this client puts it back."""
+    """A session that another program filled with tool calls and parts reads as text, and keeps them after a put."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     sent = [

@@ -1,4 +1,4 @@
-"""Short ways to move an old Redis into a rig, and to say what stands there then."""
+"""Helpers that migrate an old Redis into a rig and describe the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def move(
     summaries: Sequence[ArchivedSummaries] | None = None,
     **options: Any,
 ) -> Report:
-    """Runs a move, for real unless `dry_run=True`; `summaries` take in views, in place of those of the rig."""
+    """Run a migration, for real unless `dry_run=True`; `summaries` import views instead of those of the rig."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])
         stores = (
@@ -40,7 +40,7 @@ async def move(
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Everything that stands in a rig: memories, their vectors' owners, sessions, and what features took in."""
+    """Return everything in a rig: memories, owners of their vectors, sessions, and feature data."""
     shown: dict[str, Any] = {}
     for one in await rig.stored():
         # A memory without any time of its own got that of the move.
@@ -60,7 +60,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What two pictures do not share, in a line each."""
+    """Return each difference between two pictures as one line."""
     return [f"{name}: {one.get(name)} != {other.get(name)}" for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
 
 
@@ -70,7 +70,7 @@ UNDATED = {"bare", "no such type", "not utf-8", "bad json", "tags", "other model
 
 
 async def content_of(url: str) -> dict[bytes, bytes]:
-    """Every key of a Redis with what `DUMP` says of it."""
+    """Return every key of a Redis with its `DUMP`."""
     from redis.asyncio import Redis
 
     client = Redis.from_url(url)

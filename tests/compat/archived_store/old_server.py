@@ -1,4 +1,4 @@
-"""What an archived server left behind: a Redis with RedisJSON, filled as its releases wrote their data, odd forms included."""
+"""Fill a Redis with RedisJSON as releases of the archived server did, including odd forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def at(minutes: float) -> float:
 
 @dataclass
 class Left:
-    """What was written, as a reader must find it again."""
+    """The written data, as a reader must find it again."""
 
     memories: dict[str, dict[str, Any]] = field(default_factory=dict[str, Any])
     sessions: dict[tuple[str | None, str | None, str], dict[str, Any]] = field(default_factory=dict[Any, Any])
@@ -35,7 +35,7 @@ class Left:
 
 
 def memory(place: int) -> dict[str, Any]:
-    """A regular memory, one of a few users' and namespaces'."""
+    """Return a regular memory, of one of a few users and namespaces."""
     return {
         "id": str(ULID.from_bytes(int(at(place) * 1000).to_bytes(6, "big") + bytes([*range(9), place]))),
         "text": f"The friend number {place} lives in {PLACES[place % 8]} and keeps {THINGS[place % 7]}.",
@@ -62,7 +62,7 @@ def memory(place: int) -> dict[str, Any]:
 
 
 def hashed(one: dict[str, Any], vector: NDArray[np.float32] | None, *, joint: str = ",") -> dict[bytes, bytes]:
-    """The hash that the archived server kept of a memory."""
+    """Return the hash in which the archived server stored a memory."""
     flat: dict[str, Any] = {"id_": one["id"]}
     for name, value in one.items():
         if name == "id" or value is None:
@@ -78,7 +78,7 @@ def hashed(one: dict[str, Any], vector: NDArray[np.float32] | None, *, joint: st
 
 
 def session(place: int, *, flag: str = "t", **more: Any) -> dict[str, Any]:
-    """A regular session document."""
+    """Return a regular session document."""
     return {
         "session_id": f"talk-{place}",
         "namespace": ("work", None)[place % 2],
@@ -112,7 +112,7 @@ def key_of(one: dict[str, Any]) -> str:
 
 
 async def fill(client: Redis, texts: dict[str, NDArray[np.float32]]) -> Left:
-    """Fills an empty Redis; `texts` are the vectors of the regular memories' texts."""
+    """Fill an empty Redis; `texts` are the vectors of the regular memories' texts."""
     left = Left()
     await _regular_memories(client, left, texts)
     await _odd_memories(client, left)
@@ -157,7 +157,7 @@ async def _regular_memories(client: Redis, left: Left, texts: dict[str, NDArray[
 
 
 def memory_texts() -> Sequence[str]:
-    """The texts of those memories that came with a vector of the local model."""
+    """Return the texts of memories stored with a vector of the local model."""
     return [memory(place)["text"] for place in range(80)]
 
 

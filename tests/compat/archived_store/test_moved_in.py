@@ -1,4 +1,4 @@
-"""Moving in as its user does it: the command, then a server on what it wrote, and everything read back with the client."""
+"""Migrate as a user does: run the command, start a server on the result, read everything with the client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prefix() -> str:
 
 @pytest.fixture(scope="module")
 async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """What the command said: of a dry run, and of a run that followed one that was killed in its midst."""
+    """Return the output of a dry run, and of a run after one that was killed midway."""
     folder = tmp_path_factory.mktemp("move")
     environment = {"KEY_PREFIX": prefix, "REDIS_URL": redis_url, **LOCAL}
     before = await content_of(old_redis.url)
@@ -53,7 +53,7 @@ async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_fac
 
 
 async def _killed(folder: Path, source: str, redis_url: str, prefix: str, environment: dict[str, str]) -> None:
-    """Starts a move and kills it with SIGKILL as soon as it has written something."""
+    """Start a migration and kill it with SIGKILL as soon as it has written data."""
     from redis.asyncio import Redis
 
     client = Redis.from_url(redis_url)
@@ -72,13 +72,13 @@ async def _killed(folder: Path, source: str, redis_url: str, prefix: str, enviro
 
 @pytest.fixture(scope="module")
 async def client(redis_url: str, prefix: str, reports: object) -> AsyncGenerator[MemoryAPIClient]:
-    """A client of a server on the moved data, when its worker has nothing left to do."""
+    """Return a client of a server on the migrated data, once its worker is idle."""
     async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as one:
         await settled(one)
         yield one
 
 
-def test_the_dry_run_says_what_would_happen(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
+def test_dry_run_reports_planned_writes_and_skipped_records(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
     dry = " ".join(reports[0].split())  # lines are wrapped
     assert f"{len(old_redis.left.memories)} would be written" in dry
     assert "2 cannot be moved, as only hashes are stored" in dry
@@ -87,7 +87,7 @@ def test_the_dry_run_says_what_would_happen(old_redis: OldRedis, reports: tuple[
     assert "Run it again with --yes" in dry
 
 
-def test_killed_and_run_again_everything_is_there_once(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
+def test_migration_rerun_after_kill_writes_everything_once(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
     _, report = reports
     assert report["finished"]
     for kind, wanted in (("memory", old_redis.left.memories), ("session", old_redis.left.sessions)):
@@ -96,7 +96,7 @@ def test_killed_and_run_again_everything_is_there_once(old_redis: OldRedis, repo
         assert counts["other"] == counts["deleted_here"] == 0
 
 
-async def test_every_memory_reads_back_as_it_was(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+async def test_migrated_memories_read_back_unchanged(old_redis: OldRedis, client: MemoryAPIClient) -> None:
     for name, old in old_redis.left.memories.items():
         if "/" in name:
             continue
@@ -110,14 +110,14 @@ async def test_every_memory_reads_back_as_it_was(old_redis: OldRedis, client: Me
             assert got == wanted, (name, field)
 
 
-async def test_every_memory_is_in_the_index(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+async def test_migrated_memories_are_indexed(old_redis: OldRedis, client: MemoryAPIClient) -> None:
     listed = [one async for one in client.search_all_long_term_memories("", batch_size=100)]
     assert {one.id for one in listed} >= set(old_redis.left.memories)
     extra = {one.text for one in listed} - {one.get("text") for one in old_redis.left.memories.values()}
     assert any("talk 7" in text for text in extra), "messages that nothing was taken from are memories now"
 
 
-async def test_the_moved_memories_are_found(client: MemoryAPIClient) -> None:
+async def test_migrated_memories_are_found_by_search(client: MemoryAPIClient) -> None:
     wanted = memory(13)
     found = await client.search_long_term_memory("Which friend in Perth keeps a vineyard? Number 13.", limit=10)
     assert wanted["id"] in {one.id for one in found.memories}
@@ -129,7 +129,7 @@ async def test_the_moved_memories_are_found(client: MemoryAPIClient) -> None:
     assert by_words.memories[0].id == "{*} @user:(a|b) 'quoted' \"id\" 日本"
 
 
-async def test_every_session_reads_back_as_it_was(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+async def test_migrated_sessions_read_back_unchanged(old_redis: OldRedis, client: MemoryAPIClient) -> None:
     for (namespace, user, name), old in old_redis.left.sessions.items():
         found = (await client.get_working_memory(name, namespace=namespace, user_id=user)).model_dump(mode="json")
         assert (found["namespace"], found["user_id"]) == (namespace, user)
@@ -145,14 +145,14 @@ async def test_every_session_reads_back_as_it_was(old_redis: OldRedis, client: M
         assert [one["text"] for one in found["memories"]] == [one["text"] for one in old.get("memories", ())]
 
 
-async def test_odd_messages_are_kept_as_far_as_they_can(client: MemoryAPIClient) -> None:
+async def test_odd_messages_are_migrated_as_far_as_possible(client: MemoryAPIClient) -> None:
     found = (await client.get_working_memory("lines")).messages
     assert [one.content for one in found] == ["no role", '[{"type": "text", "text": "parts"}]', "nul \ufffd byte"]
     assert found[0].role == "user"
     assert found[2].created_at == datetime(2025, 3, 1, 12, tzinfo=UTC)
 
 
-async def test_a_session_keeps_the_life_it_has_left(redis_url: str, prefix: str, client: MemoryAPIClient) -> None:
+async def test_migrated_session_keeps_its_remaining_ttl(redis_url: str, prefix: str, client: MemoryAPIClient) -> None:
     from redis.asyncio import Redis
 
     from agent_memory.foundation.core.scope import SessionRef
@@ -169,12 +169,12 @@ async def test_a_session_keeps_the_life_it_has_left(redis_url: str, prefix: str,
     assert stays == -1
 
 
-async def test_what_features_take_in_comes_along(client: MemoryAPIClient) -> None:
+async def test_feature_data_is_migrated(client: MemoryAPIClient) -> None:
     for one in registrations():
         await one.check_moved(client)
 
 
-async def test_what_was_skipped_is_not_there(client: MemoryAPIClient) -> None:
+async def test_skipped_records_are_not_found(client: MemoryAPIClient) -> None:
     with pytest.raises(MemoryNotFoundError):
         await client.get_long_term_memory("empty")
     with pytest.raises(MemoryNotFoundError):

@@ -1,4 +1,4 @@
-"""Moving in, below the command line: what runs twice, or is killed and run again, comes to the same; nothing here is lost by it."""
+"""Test the migration below the command line: repeated or killed runs give the same result and lose nothing."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ pytestmark = pytest.mark.slow
 
 
 class Killed(Exception):
-    """Stands for kill -9: nothing after it runs, and only what is in Redis is left."""
+    """Simulate kill -9: nothing after it runs, only data in Redis is left."""
 
 
 def killer(at_call: int) -> Any:
-    """A `told` that ends the move at its n-th call."""
+    """Return a `told` callback that ends the migration at its n-th call."""
     calls = 0
 
     def told(kind: OldKind, seen: int, total: int) -> None:
@@ -53,13 +53,13 @@ def figures(report: Report) -> dict[str, Any]:
 
 
 def told(report: Report) -> dict[str, Any]:
-    """All that a report says, but for whether it was done."""
+    """Return the content of a report without its dry-run flag."""
     return report.model_dump(exclude={"dry_run"})
 
 
 @pytest.fixture(scope="module")
 async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
-    """A store into which everything was moved at once, what the move said, and what stood there then. No test changes it."""
+    """Return a store migrated in one run, its report and its content. No test changes it."""
     from tests.support.rig import open_rig
 
     async with open_rig(redis_url, local, counter, None) as rig:
@@ -67,7 +67,7 @@ async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -
         yield rig, report, await picture(rig)
 
 
-async def test_a_dry_run_writes_nothing_and_foretells_the_move(
+async def test_dry_run_writes_nothing_and_predicts_the_report(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]]
 ) -> None:
     _, real, _ = whole
@@ -78,7 +78,7 @@ async def test_a_dry_run_writes_nothing_and_foretells_the_move(
 
 
 def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
-    """A memory in words of its own, without what would tell it from another one of these words."""
+    """Return a memory with its own words, without fields that tell it from a duplicate."""
     bare = {"topics": None, "entities": None, "extracted_from": None, "event_date": None, "metadata": {}, "session_id": None}
     whose = {"user_id": "ada", "namespace": None, "pinned": False, "memory_type": "semantic", "created_at": at(minute)}
     return {**memory(0), **bare, **whose, "id": name, "text": text, "memory_hash": None, **more}
@@ -121,7 +121,7 @@ REPEATED = [
 
 @pytest.mark.parametrize("page", [None, 1, 4])
 @pytest.mark.parametrize("full", [False, True], ids=["empty", "not empty"])
-async def test_a_dry_run_foretells_what_is_merged(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
+async def test_dry_run_predicts_merged_memories(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
     if full:
         mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
         await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
@@ -149,7 +149,7 @@ async def test_a_dry_run_foretells_what_is_merged(old_engine: str, rig: Rig, pag
         assert (counts.deleted_here, counts.other) == (1, 3), "deleted here; ids that other content and another owner have"
 
 
-async def test_the_report_accounts_for_every_record(old_redis: OldRedis, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+async def test_report_accounts_for_every_record(old_redis: OldRedis, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
     rig, report, _ = whole
     left = old_redis.left
     for counts in report.counts.values():
@@ -162,7 +162,7 @@ async def test_the_report_accounts_for_every_record(old_redis: OldRedis, whole: 
     assert {record.id for record in await rig.stored()} == set(left.memories)
 
 
-async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+async def test_vectors_of_the_same_model_are_reused_and_others_recomputed(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
     rig, report, _ = whole
     assert report.vectors_reused == 80
     assert report.vectors_to_embed == 12 + 11
@@ -175,7 +175,7 @@ async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: 
     assert mid not in waiting
 
 
-async def test_vectors_of_another_model_are_not_kept(old_engine: str, rig: Rig) -> None:
+async def test_vectors_of_another_model_are_not_reused(old_engine: str, rig: Rig) -> None:
     async with apart(old_engine, "other_idx") as client:
         turned = np.roll((await rig.embedder.embed([memory(1)["text"]]))[0], 100)
         await client.hset("other_idx:one", mapping=hashed({**memory(1), "id": "one"}, turned))
@@ -186,7 +186,7 @@ async def test_vectors_of_another_model_are_not_kept(old_engine: str, rig: Rig) 
         assert (await move(rig, old_engine, prefixes=prefixes)).vectors_to_embed == 1
 
 
-async def test_twice_is_once(old_redis: OldRedis, make_rig: MakeRig, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+async def test_second_migration_changes_nothing(old_redis: OldRedis, make_rig: MakeRig, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
     _, first, wanted = whole
     async with make_rig() as rig:
         before = await content_of(old_redis.url)
@@ -203,7 +203,7 @@ async def test_twice_is_once(old_redis: OldRedis, make_rig: MakeRig, whole: tupl
     ("calls", "page"),
     [([3, 2], 10), ([9, 4, 5], 10), ([21], 10), ([24, 2], 10), pytest.param([2], None, id="between the last memory and the first session")],
 )
-async def test_killed_and_taken_up_is_the_same(
+async def test_resumed_migration_equals_an_uninterrupted_one(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], calls: list[int], page: int | None
 ) -> None:
     _, first, wanted = whole
@@ -219,7 +219,7 @@ async def test_killed_and_taken_up_is_the_same(
     assert len(await rig.marks(DueKind.MEMORY)) == first.vectors_to_embed
 
 
-async def test_killed_before_it_could_note_where_it_stood(
+async def test_migration_killed_before_saving_progress_restarts_with_same_result(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agent_memory.features.transfer.archived_server.progress import MoveStore
@@ -236,7 +236,7 @@ async def test_killed_before_it_could_note_where_it_stood(
     assert differences(await picture(rig), whole[2]) == []
 
 
-async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, rig: Rig) -> None:
+async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis, rig: Rig) -> None:
     await move(rig, old_redis.url)
     edited, deleted = memory(1)["id"], memory(2)["id"]
     await rig.rt[MemoryService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
@@ -254,7 +254,7 @@ async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, ri
     assert edited in {one.id for one in report.skipped}
 
 
-async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, rig: Rig) -> None:
+async def test_migration_never_overwrites_an_existing_session(old_redis: OldRedis, rig: Rig) -> None:
     mine = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="mine", id="mine")], user_id="ada")
     await rig.rt[SessionService].put(SCOPE, "talk-1", mine)
     report = await move(rig, old_redis.url)
@@ -263,7 +263,7 @@ async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, 
     assert [one.id for one in report.skipped if "another session" in one.reason] == ["ada:talk-1"]
 
 
-async def test_what_no_feature_takes_in_is_named(old_engine: str, rig: Rig) -> None:
+async def test_records_that_no_feature_imports_are_reported(old_engine: str, rig: Rig) -> None:
     view = {"id": "v", "source": "long_term", "group_by": []}
     part = {"view_id": "v", "group": {}, "summary": "?", "memory_count": 1, "computed_at": "2025-03-01T10:00:00Z"}
     names = ("summary_view:v:config", "summary_view:v:summary:")
@@ -279,7 +279,7 @@ async def test_what_no_feature_takes_in_is_named(old_engine: str, rig: Rig) -> N
         assert counts.read == counts.written + counts.there + counts.skipped
 
 
-async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(old_engine: str, rig: Rig) -> None:
+async def test_session_changed_at_source_is_migrated_again_unless_changed_here(old_engine: str, rig: Rig) -> None:
     async with apart(old_engine, "late:") as client:
         for place in (0, 3, 6):
             await client.set(f"late:{place}", json.dumps(session(place)))
@@ -297,7 +297,7 @@ async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(o
     assert state.context == "later"
 
 
-async def test_messages_stand_in_the_order_they_were_said_before_those_said_here(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+async def test_migrated_messages_keep_their_order(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
     rig, *_ = whole
     order = rig.keys.order(rig.sid(SessionRef("long talk", None, "ada")))
     names = [mid.decode() for mid in await rig.rt.client.zrange(order, 0, -1)]
@@ -305,7 +305,7 @@ async def test_messages_stand_in_the_order_they_were_said_before_those_said_here
     assert [one.id for one in found if one] == [f"line-{number}" for number in range(12)]
 
 
-async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig: Rig) -> None:
+async def test_new_messages_come_after_migrated_ones(old_engine: str, rig: Rig) -> None:
     async with apart(old_engine, "said") as client:
         for number in (2, 0, 1):
             line = {**memory(0), "id": f"old-{number}", "memory_type": "message", "session_id": "s", "created_at": at(number)}
@@ -320,7 +320,7 @@ async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig
     assert (await rig.stored()) != []
 
 
-async def test_no_model_is_asked_about_what_was_extracted_there(
+async def test_messages_extracted_at_the_source_are_not_extracted_again(
     old_redis: OldRedis, make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     async with make_rig(chat=chat) as rig:
@@ -336,14 +336,14 @@ async def test_no_model_is_asked_about_what_was_extracted_there(
         assert {message.discrete_memory_extracted for message in state.session.messages} == {"t"}
 
 
-async def test_without_extract_old_messages_stay_what_they_are(old_redis: OldRedis, rig: Rig) -> None:
+async def test_migration_without_extract_creates_no_message_memories(old_redis: OldRedis, rig: Rig) -> None:
     await move(rig, old_redis.url, extract=False)
     await rig.work(DueKind.SESSION)
     assert not [one for one in await rig.stored() if one.session_id == "talk-7" and one.memory_type == "message"]
 
 
 class apart:
-    """A client of the old Redis whose keys with this prefix go at the end."""
+    """Return a client of the old Redis whose keys with this prefix are deleted at the end."""
 
     def __init__(self, url: str, prefix: str) -> None:
         self._client, self._prefix = Redis.from_url(url), prefix

@@ -42,14 +42,14 @@ _SETTINGS = {
 
 @dataclass
 class Server:
-    """The parts that a test needs."""
+    """The parts of a server that a test needs."""
 
     http: httpx.AsyncClient
     rig: Rig
     model: Lookalike
 
     async def idle(self) -> None:
-        """Returns when no work waits."""
+        """Return when no work is pending."""
 
         async def nothing() -> bool:
             kinds = list(DueKind)
@@ -87,7 +87,7 @@ async def whole(redis_url: str, local: LocalEmbedder, counter: TokenCounter, run
 
 @pytest.fixture
 def server(whole: Server) -> Generator[Server]:
-    """The server, whose model is well again afterwards."""
+    """Return the server; its model works again after each test."""
     whole.model.forget()
     yield whole
     whole.model.latency_seconds = 0.0
@@ -119,7 +119,7 @@ async def test_01_background_work_never_overwrites_a_newer_put(server: Server, s
     assert await server.memories(session, "message") == sorted(said)
 
 
-async def test_02_a_session_that_is_deleted_while_it_is_extracted_stays_deleted(server: Server, session: str) -> None:
+async def test_02_session_deleted_during_extraction_stays_deleted(server: Server, session: str) -> None:
     server.model.latency_seconds = 0.5
     await server.put(session, "Ben lives in Cusco")
     await server.model.wait_for_call("chat")
@@ -130,7 +130,7 @@ async def test_02_a_session_that_is_deleted_while_it_is_extracted_stays_deleted(
     assert await server.memories(session, "message") == await server.memories(session, "discrete") == []
 
 
-async def test_03_no_append_and_no_update_of_a_known_version_is_lost(server: Server, session: str) -> None:
+async def test_03_no_append_or_versioned_update_is_lost(server: Server, session: str) -> None:
     async def append(number: int) -> None:
         body = {"messages": [{"role": "user", "content": f"note {number}", "created_at": "2026-01-02T03:04:05Z"}]}
         assert (await server.http.post(f"/v1/working-memory/{session}/messages", json=body)).status_code == 200
@@ -145,7 +145,7 @@ async def test_03_no_append_and_no_update_of_a_known_version_is_lost(server: Ser
 
 
 @pytest.mark.parametrize("fault", ["no_content", "empty_choices", "garbage", "refusal"])
-async def test_04_an_empty_answer_about_repeats_destroys_no_memory(server: Server, session: str, fault: str) -> None:
+async def test_04_failed_duplicate_check_deletes_no_memory(server: Server, session: str, fault: str) -> None:
     said = ["Carla plays the violin in Turin every Sunday", "Carla plays the violin in Turin each Sunday"]
     await server.put(session, *said, user_id=session)
     await server.idle()
@@ -157,7 +157,7 @@ async def test_04_an_empty_answer_about_repeats_destroys_no_memory(server: Serve
     assert await server.memories(session, "discrete") == sorted(f"User said: {text}" for text in said)
 
 
-async def test_07_messages_count_as_extracted_only_when_they_are(server: Server, session: str) -> None:
+async def test_07_messages_are_marked_extracted_only_after_success(server: Server, session: str) -> None:
     server.model.set_fault("garbage", endpoint="chat")
     await server.put(session, "Dora sails to Split")
 
@@ -175,7 +175,7 @@ async def test_07_messages_count_as_extracted_only_when_they_are(server: Server,
     assert await server.memories(session, "discrete") == ["User said: Dora sails to Split"]
 
 
-async def test_08_a_model_that_is_down_refuses_no_message_and_loses_none(server: Server, session: str) -> None:
+async def test_08_messages_are_accepted_and_not_lost_while_model_is_down(server: Server, session: str) -> None:
     said = [
         f"In year {number} Emil repaired {number} old telescopes near the harbour of Galway, with Fatou and Goran" for number in range(30)
     ]
@@ -194,7 +194,7 @@ async def test_08_a_model_that_is_down_refuses_no_message_and_loses_none(server:
     assert len(await server.memories(session, "message")) == len(await server.memories(session, "discrete")) == len(said)
 
 
-async def test_11_the_same_id_of_another_tenant_is_another_memory_and_an_overwrite_leaves_no_gap(server: Server, session: str) -> None:
+async def test_11_ids_are_per_tenant_and_overwrites_leave_no_gap(server: Server, session: str) -> None:
     other = scope_of_work(f"tenant-{session}")
     await server.rig.rt[MemoryService].store(SCOPE, [record("Hana's bike is red", session)])
     await server.rig.rt[MemoryService].store(other, [record("Ilya's bike is blue", session)])
@@ -210,7 +210,7 @@ async def test_11_the_same_id_of_another_tenant_is_another_memory_and_an_overwri
     assert (await server.rig.rt[MemoryService].get(other, session)).text == "Ilya's bike is blue"
 
 
-async def test_12_a_put_without_a_ttl_makes_a_session_persistent_and_background_work_keeps_a_ttl(server: Server, session: str) -> None:
+async def test_12_put_without_ttl_persists_session_and_background_work_keeps_ttl(server: Server, session: str) -> None:
     k = server.rig.keys.session(server.rig.sid(SessionRef(session)))
 
     async def ttls() -> list[int]:

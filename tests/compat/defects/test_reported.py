@@ -1,4 +1,4 @@
-"""What users of the archived server reported: items 33 to 35 of the list of its defects, each by its number."""
+"""Defects 33 to 35 of the archived server, reported by its users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.cli import agent_memory
 SESSION = {"messages": [{"role": "user", "content": "Hello", "created_at": "2026-01-02T03:04:05Z"}]}
 
 
-async def test_34_put_takes_the_scope_that_get_and_delete_take(space: Space) -> None:
+async def test_34_put_accepts_the_same_scope_as_get_and_delete(space: Space) -> None:
     path = "/v1/working-memory/same"
     scopes = [{"namespace": space.name, "user_id": "ada"}, {"namespace": space.name, "user_id": "bob"}, {"namespace": f"{space.name}-2"}]
     for number, scope in enumerate(scopes):
@@ -37,13 +37,13 @@ async def test_34_put_takes_the_scope_that_get_and_delete_take(space: Space) -> 
         assert (await space.client.get(path, params=scope)).status_code == 404
 
 
-async def test_34_the_scope_in_the_body_counts_before_the_one_in_the_query(space: Space) -> None:
+async def test_34_scope_in_the_body_overrides_the_query(space: Space) -> None:
     body = {**SESSION, "namespace": space.name, "user_id": "ada"}
     put = await space.client.put("/v1/working-memory/s", params={"user_id": "bob", "namespace": "other"}, json=body)
     assert (put.json()["namespace"], put.json()["user_id"]) == (space.name, "ada")
 
 
-async def test_34_a_session_is_found_without_its_user_when_there_is_one(space: Space) -> None:
+async def test_34_session_is_found_without_user_id_if_unique(space: Space) -> None:
     path, space_only = f"/v1/working-memory/{space.name}", {"namespace": space.name}
     await space.client.put(path, json={**SESSION, **space_only, "user_id": "ada"})
     for params in ({}, space_only, {"user_id": "ada"}):
@@ -55,7 +55,7 @@ async def test_34_a_session_is_found_without_its_user_when_there_is_one(space: S
     assert (await space.client.get(path, params={"user_id": "bob"})).status_code == 200
 
 
-async def test_33_json_on_stdout_is_json_and_nothing_else(space: Space, tmp_path: Path) -> None:
+async def test_33_json_output_contains_only_json(space: Space, tmp_path: Path) -> None:
     await space.store({"Ada drinks tea.": {}, "Bob runs.": {}})
     options = ("--format", "json", "--namespace", space.name, "--url", str(space.client.base_url))
     done = await asyncio.to_thread(agent_memory, "search", "tea", *options, cwd=tmp_path, LOG_LEVEL="DEBUG")
@@ -63,7 +63,7 @@ async def test_33_json_on_stdout_is_json_and_nothing_else(space: Space, tmp_path
     assert "Ada drinks tea." in json.dumps(json.loads(done.stdout))
 
 
-async def test_33_listing_tokens_leaves_them_and_the_begin_of_a_hash_finds_one(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_33_listing_tokens_keeps_them_and_a_hash_prefix_finds_one(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("KEY_PREFIX", "defect-33")
 
@@ -87,7 +87,7 @@ async def test_33_listing_tokens_leaves_them_and_the_begin_of_a_hash_finds_one(r
         await redis.delete(*[key async for key in redis.scan_iter(match="defect-33:*")])
 
 
-def test_35_a_tool_has_the_parameters_and_defaults_of_its_request() -> None:
+def test_35_tool_parameters_and_defaults_match_the_request() -> None:
     tools = {tool.name: tool.input_schema for tool in listed_tools("all")}
     for tool, request, apart in (
         ("search_long_term_memory", SearchRequest, {"optimize_query"}),

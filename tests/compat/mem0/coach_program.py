@@ -1,6 +1,6 @@
-"""A running coach as people write it for the hosted service, run by the real client: only the address is another one.
+"""A running coach written for the hosted service, run with the real client; only the address differs.
 
-Its arguments are the server's address, a key, and `model` or `keyless`. It prints one JSON object: what it saw.
+Its arguments are the server's address, a key, and `model` or `keyless`. It prints its results as one JSON object.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def texts(memories: list[dict[str, Any]]) -> list[str]:
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """The first answer that is not empty, for at most a minute."""
+    """Return the first answer that is not empty, within a minute."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)
@@ -48,7 +48,7 @@ def wait_for(look: Callable[[], Any]) -> Any:
 
 
 def stored(text: str, **options: Any) -> str:
-    """The id of a memory that is stored as it is."""
+    """Store a memory verbatim and return its id."""
     return client.add([{"role": "user", "content": text}], infer=False, **options)["results"][0]["id"]
 
 
@@ -141,7 +141,7 @@ def error_of(call: Callable[[], Any]) -> str:
 
 
 async def talk() -> None:
-    """The same by the client for asyncio."""
+    """Run the same conversation with the asyncio client."""
     talker = AsyncMemoryClient(api_key=KEY, host=HOST)
     await talker.add([{"role": "user", "content": "Bora likes hill sprints"}], user_id="bora", infer=False)
     options = {"version": "v2"} if LINE == 0 else {}

@@ -1,6 +1,6 @@
-"""A trainer's memory with the 5.x line of the hosted service's client, whose paths name a namespace.
+"""A trainer's memory with the 5.x client line of the hosted service, whose paths contain a namespace.
 
-It prints one JSON object: what it saw.
+It prints its results as one JSON object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SPACE = "athlete-1"
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """The first answer that is not empty, for at most a minute."""
+    """Return the first answer that is not empty, within a minute."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)

@@ -1,7 +1,7 @@
-"""A personal trainer's memory as people write it for the hosted service, run by the real client: only the address is another one.
+"""A trainer's memory written for the hosted service, run with the real client; only the address differs.
 
-Its argument is what to do: `log` (five inputs), `habit` (the same on two more days), or `read` (a new process finds them).
-Address and key come from the environment. It prints one JSON object: what it saw.
+Its argument selects the step: `log` (five inputs), `habit` (the same on two more days), or `read` (a new process
+finds them). Address and key come from the environment. It prints its results as one JSON object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ client = Supermemory()
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """The first answer that is not empty, for at most a minute."""
+    """Return the first answer that is not empty, within a minute."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)
@@ -34,7 +34,7 @@ def wait_for(look: Callable[[], Any]) -> Any:
 
 
 def add(content: str, **options: Any) -> str:
-    """Adds a document and waits until it is done; its id."""
+    """Add a document, wait until it is done, and return its id."""
     document = client.add(content=content, container_tag=TAG, **options)
     assert document.status == "queued", document.status
     wait_for(lambda: client.documents.get(document.id).status == "done")

@@ -1,4 +1,4 @@
-"""The tools of an agent that manages its own memory, over a real server: its archive, and what was said."""
+"""Test the tools of a self-managing agent over a real server: its archive and past messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 async def client(redis_url: str) -> AsyncGenerator[MemoryClient]:
-    """A client of a server with a worker."""
+    """Return a client of a server with a worker."""
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, redis_url) as url, MemoryClient(MemoryClientConfig(base_url=url)) as client:
         yield client
@@ -33,7 +33,7 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [memory["text"] for memory in answer["memories"]]
 
 
-async def test_the_archive_is_written_searched_and_paged(client: MemoryClient) -> None:
+async def test_archive_can_be_written_searched_and_paged(client: MemoryClient) -> None:
     user = f"u{ULID()}"
     for number in range(7):
         stored = await call(client, user, "archival_memory_insert", content=f"The boat number {number} is blue", tags=["boats"])
@@ -54,7 +54,7 @@ async def test_the_archive_is_written_searched_and_paged(client: MemoryClient) -
     assert texts(await call(client, user, "archival_memory_search", query="tomatoes", start_date="2020-01-01", end_date="2999-01-01"))
 
 
-async def test_an_agent_without_a_user_has_an_archive_of_its_own(client: MemoryClient) -> None:
+async def test_agent_without_a_user_has_its_own_archive(client: MemoryClient) -> None:
     agent, user = f"a{ULID()}", f"u{ULID()}"
 
     async def run(name: str, of: str | None = None, **arguments: Any) -> dict[str, Any]:
@@ -74,14 +74,14 @@ async def test_an_agent_without_a_user_has_an_archive_of_its_own(client: MemoryC
     assert kinds == ["header", "memory", "end"]
 
 
-async def test_a_session_that_is_appended_to_can_be_an_agents(client: MemoryClient) -> None:
+async def test_append_sets_the_agent_of_a_session(client: MemoryClient) -> None:
     agent = f"a{ULID()}"
     await client.sessions.append(f"of-{agent}", [{"role": "user", "content": "I play chess on Fridays"}], user_id="ada", agent_id=agent)
     assert (await client.sessions.get(f"of-{agent}", user_id="ada")).agent_id == agent
     assert "session" in [json.loads(line)["kind"] async for line in client.agents.export(agent)]
 
 
-async def test_what_was_said_is_found_by_words_and_by_day(client: MemoryClient) -> None:
+async def test_past_messages_are_found_by_words_and_date(client: MemoryClient) -> None:
     user = f"u{ULID()}"
     said = {
         "2026-03-01": "My violin needs new strings.",

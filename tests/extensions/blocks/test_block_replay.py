@@ -1,4 +1,4 @@
-"""Whatever is done to a block in whatever order, its text is what a replay of its changes makes, and what a plain model of it says."""
+"""Test that a block's text equals a replay of its changes and a plain model, in any order of operations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STEP = st.one_of(
 
 
 def expected_text(text: str, step: dict[str, Any]) -> str | None:
-    """What an edit makes of a text; None when it is refused."""
+    """Return the text after an edit, or None if the edit is refused."""
     content = step["content"]
     lines = text.split("\n")
     match step["operation"]:
@@ -101,7 +101,7 @@ async def play(runtime: Runtime, steps: list[tuple[str, dict[str, Any]]]) -> Non
     await runtime[BlockStore].erase(SCOPE, owner)
 
 
-async def test_a_replay_of_the_changes_is_the_block(runtime: Runtime) -> None:
+async def test_replay_of_changes_equals_the_block(runtime: Runtime) -> None:
     cases: list[list[tuple[str, dict[str, Any]]]] = []
 
     @settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
@@ -114,7 +114,7 @@ async def test_a_replay_of_the_changes_is_the_block(runtime: Runtime) -> None:
         await play(runtime, steps)
 
 
-async def test_changes_are_undone_one_after_the_other_from_the_newest(runtime: Runtime) -> None:
+async def test_undo_reverts_changes_from_newest_to_oldest(runtime: Runtime) -> None:
     service, owner = runtime[BlockService], BlockOwner(agent_id=str(ULID()))
     await service.put(SCOPE, owner, "b", PutBlockRequest(), None)
     edits: list[dict[str, Any]] = [{"operation": "append", "content": f"line {number} ✓"} for number in range(5)]
@@ -143,7 +143,7 @@ async def test_old_changes_are_folded_into_the_base(runtime: Runtime, monkeypatc
     await service.undo(SCOPE, owner, "b", 10, None)
 
 
-async def test_edits_of_many_at_once_replay_too(runtime: Runtime) -> None:
+async def test_concurrent_edits_replay_to_the_block(runtime: Runtime) -> None:
     service, owner = runtime[BlockService], BlockOwner(user_id=str(ULID()))
     await service.put(SCOPE, owner, "b", PutBlockRequest(limit=5000, limit_tokens=3000), None)
 
@@ -168,8 +168,8 @@ async def test_edits_of_many_at_once_replay_too(runtime: Runtime) -> None:
     assert replayed == (await service.get(SCOPE, owner, "b")).value
 
 
-async def test_a_change_of_a_known_version_counts_its_tokens_anew_when_it_is_overtaken(runtime: Runtime) -> None:
-    """The count belongs to one version: another edit in between asks for another count."""
+async def test_overtaken_edit_must_recount_its_tokens(runtime: Runtime) -> None:
+    """A token count belongs to one version, so an edit in between requires a new count."""
     store, owner = runtime[BlockStore], BlockOwner(user_id=str(ULID()))
     await runtime[BlockService].put(SCOPE, owner, "b", PutBlockRequest(value="tea", limit_tokens=30), None)
     write = BlockWrite("append", "plums", tokens=40)

@@ -1,4 +1,4 @@
-"""examples/memgpt.py against a real server and a scripted model: core memory across runs, a full block, and a move under another name."""
+"""Run examples/memgpt.py against a real server and a scripted model: persistent core memory, a full block, export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.stack import stack
 
 @pytest.fixture(scope="module")
 def memgpt() -> Any:
-    """The example as a module."""
+    """Import the example as a module."""
     spec = importlib.util.spec_from_file_location("memgpt_example", ROOT / "examples" / "memgpt.py")
     assert spec is not None
     assert spec.loader is not None
@@ -33,14 +33,14 @@ def memgpt() -> Any:
 
 @pytest.fixture(scope="module")
 async def config(redis_url: str) -> AsyncGenerator[MemoryClientConfig]:
-    """A server with a worker."""
+    """Start a server with a worker."""
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, redis_url) as url:
         yield MemoryClientConfig(base_url=url)
 
 
 async def talk(memgpt: Any, config: MemoryClientConfig, model: Lookalike, user: str, *lines: str, limit: int = 2000) -> list[str]:
-    """One run of the program: a new session, and what the agent says."""
+    """Run the program once in a new session; return the agent's answers."""
 
     def run() -> list[str]:
         with SyncMemoryClient(config) as memory:
@@ -52,8 +52,7 @@ async def talk(memgpt: Any, config: MemoryClientConfig, model: Lookalike, user: 
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["no model", "a model that is away"])
-async def test_without_a_model_it_shows_what_the_agent_would_have_in_mind(memgpt: Any, config: MemoryClientConfig, *, away: bool) -> None:
-    """Its core memory, and what was said in an earlier run."""
+async def test_example_without_a_model_shows_blocks_and_past_messages(memgpt: Any, config: MemoryClientConfig, *, away: bool) -> None:
     user, shown = f"u{ULID()}", list[str]()
 
     def run(*lines: str) -> None:
@@ -75,13 +74,13 @@ async def test_without_a_model_it_shows_what_the_agent_would_have_in_mind(memgpt
 
 @pytest.fixture
 def model(running_lookalike: Lookalike) -> Any:
-    """A model that does as it is told."""
+    """Start a scripted model."""
     running_lookalike.forget()
     yield running_lookalike
     running_lookalike.forget()
 
 
-async def test_what_goes_to_core_memory_is_known_in_a_second_run_and_moves_under_another_name(
+async def test_core_memory_persists_to_next_run_and_imports_under_another_name(
     memgpt: Any, config: MemoryClientConfig, model: Lookalike
 ) -> None:
     user, other = f"u{ULID()}", f"o{ULID()}"
@@ -107,9 +106,7 @@ async def test_what_goes_to_core_memory_is_known_in_a_second_run_and_moves_under
     assert "叫张三，Python开发者" in str(model.bodies("chat")[-1]["messages"])
 
 
-async def test_a_full_block_makes_the_agent_move_something_to_its_archive(
-    memgpt: Any, config: MemoryClientConfig, model: Lookalike
-) -> None:
+async def test_agent_moves_text_to_archive_when_block_is_full(memgpt: Any, config: MemoryClientConfig, model: Lookalike) -> None:
     user = f"u{ULID()}"
     long = "Ada grew up by the sea in Setúbal"
     moved = {"label": "human", "old_content": long, "new_content": ""}

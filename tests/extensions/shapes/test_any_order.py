@@ -1,7 +1,7 @@
-"""Whatever is done to what is known of a user, in whatever order: profile and timeline are what a rebuild from the memories gives, blocks a
-replay of their changes, procedures have the feedback that was given; and a user who is erased leaves nothing.
+"""Test that derived data equals a rebuild after any order of operations, and that erasure leaves nothing.
 
-`SHAPES_EXAMPLES=200 SHAPES_STEPS=28` looks at so many other examples, of so many steps at most.
+Profiles and timelines equal a rebuild from memories, blocks a replay of their changes, and procedures have the given
+feedback. `SHAPES_EXAMPLES=200 SHAPES_STEPS=28` runs more and longer examples.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SHAPES = ("m:", "h:", "v:", "ev:", "pf", "tl", "bl:", "bla", "blh", "blu", "blg"
 
 
 async def derived(rig: Rig) -> dict[str, Any]:
-    """All that is stored of profiles and timelines, but for versions, moves, when what waits is due, and which profiles there were once."""
+    """Return the stored profiles and timelines without versions, moves, due times, and the list of former profiles."""
     client, root, found = rig.rt.client, rig.keys.root, dict[str, Any]()
     for name in sorted(key for key in await rig.raw_keys() if key.startswith(("pf", "tl"))):
         if name.endswith((":h", ":p")) or name.startswith("pfu"):
@@ -69,13 +69,13 @@ async def derived(rig: Rig) -> dict[str, Any]:
 
 
 def _value(stored: bytes) -> Any:
-    """What a field holds; of a summary not when it was made."""
+    """Return the content of a field; for a summary, without its creation time."""
     value = json.loads(stored) if stored[:1] in (b"{", b"[") else stored
     return {name: one for name, one in value.items() if name != "made_at"} if isinstance(value, dict) else value
 
 
 async def check_profile(world: World, owner: ProfileOwner, mids: Sequence[str]) -> None:
-    """A profile is what the rules say of the memories."""
+    """Assert that a profile equals the rules applied to the memories."""
     store, follower = world.rig.rt[ProfileStore], world.rig.rt[ProfileFollower]
     zone = await follower.zone_of(owner)
     read = [one.memory for one in await store.read_memories(mids) if one.memory is not None]
@@ -88,7 +88,7 @@ async def check_profile(world: World, owner: ProfileOwner, mids: Sequence[str]) 
 
 
 async def check_timeline(world: World, owner: ProfileOwner, mids: Sequence[str]) -> None:
-    """A timeline is what the rules say of the memories."""
+    """Assert that a timeline equals the rules applied to the memories."""
     store = world.rig.rt[TimelineStore]
     zone = await world.rig.rt[TimelineFollower].zone_of(owner)
     read = [(one.memory, one.over) for one in await store.read_memories(mids) if one.memory is not None]
@@ -99,7 +99,7 @@ async def check_timeline(world: World, owner: ProfileOwner, mids: Sequence[str])
 
 
 async def check_block(world: World) -> None:
-    """The block is what was made of it, and a replay of its changes."""
+    """Assert that the block equals its expected text and a replay of its changes."""
     owner, service = BlockOwner(user_id=world.user), world.rig.rt[BlockService]
     shown = await world.call("GET", f"/v1/blocks/{LABEL}", user_id=world.user)
     assert (shown and shown["value"]) == world.block
@@ -113,7 +113,7 @@ async def check_block(world: World) -> None:
 
 
 async def check(world: World) -> None:
-    """Every shape, when all work is done."""
+    """Check every kind of derived data after all work is done."""
     await world.work()
     await world.close()
     # Current memories and those whose time is over; former versions have a dot.
@@ -133,7 +133,7 @@ async def check(world: World) -> None:
 
 
 async def check_nothing_left(world: World, others: set[str]) -> None:
-    """Of both users nothing is left; `others` are the keys that an example left that failed before."""
+    """Assert that nothing of both users is left; `others` are keys of an earlier failed example."""
     for user in (world.user, world.other):
         await world.call("DELETE", f"/v1/users/{user}")
     await world.work()
@@ -158,7 +158,7 @@ async def play(rig: Rig, http: Any, model: Lookalike | None, steps: Sequence[Ste
 
 @pytest.mark.timeout(180 if not SEARCHES else 7200)
 @pytest.mark.parametrize("with_model", [False, True])
-async def test_any_order_of_anything(
+async def test_derived_data_equals_a_rebuild_after_any_operations(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch, with_model: bool
 ) -> None:
     monkeypatch.setattr(background, "MAX_WAIT_SECONDS", 0.0)  # The test does the work itself.

@@ -1,4 +1,4 @@
-"""One user's memories, blocks and procedures, and whatever can be done to them over the API, with the work that follows it."""
+"""Random operations over the API on one user's memories, blocks and procedures, with the background work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REFUSED = frozenset({400, 404, 409})
 
 @dataclass
 class World:
-    """What is done to one user, by numbers: `n` chooses among what there is, `day` how long ago something was said."""
+    """Operations on one user, chosen by numbers: `n` selects an object, `day` the age of a statement."""
 
     rig: Rig
     http: httpx.AsyncClient
@@ -76,23 +76,23 @@ class World:
         return [ProfileOwner(SCOPE.tenant, namespace, user) for user in (self.user, self.other) for namespace in (None, "home")]
 
     async def call(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """The answer's JSON; None where the request is refused for what there is. No answer is an error of the server's."""
+        """Return the JSON of the answer, or None if the state refuses the request. Assert that no answer is a server error."""
         answer = await self.http.request(method, path, json=body, params=params)
         assert answer.status_code == 200 or answer.status_code in REFUSED, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.status_code == 200 else None
 
     async def memories(self) -> list[MemoryRecord]:
-        """The user's current memories, in one order whatever their ids."""
+        """Return the user's current memories in an order independent of their ids."""
         mine = [one for one in await self.rig.stored() if one.user_id in (self.user, self.other)]
         return sorted(mine, key=lambda one: (one.text, one.created_at, one.memory_type, one.namespace or "", one.pinned))
 
     async def chosen(self, n: int) -> MemoryRecord | None:
-        """One of them, but for what waits for a review."""
+        """Select one of them, except memories waiting for review."""
         every = await self.memories()
         return every[n % len(every)] if every else None
 
     async def work(self) -> None:
-        """Does all that waits for workers; what is derived of memories follows them."""
+        """Run all pending work, including derived data."""
         kinds = (DueKind.DELETION, DueKind.SESSION, DueKind.ORDER, DueKind.MEMORY, DueKind.FOLLOW)
         for _ in range(5):
             waiting = [kind for kind in kinds if await self.rig.marks(kind)]
@@ -104,7 +104,7 @@ class World:
         raise AssertionError("the work does not end")
 
     async def begin(self, n: int) -> None:
-        """There is something of everything, whatever is done next."""
+        """Create one object of every kind."""
         records = [self._record(n + number + 4 * add, number) for number in range(3) for add in range(3)]
         await self.call("POST", "/v1/long-term-memory/", {"memories": records})
         await self._say(TEXTS[n % len(TEXTS)], n, 3)
@@ -228,7 +228,7 @@ class World:
                 await self.call("POST", f"/v1/changes/{found[day % min(3, len(found))]['id']}/undo")
 
     async def erase(self, n: int, day: int) -> None:
-        """The user in one namespace, or everywhere; what is done next is done to a user who begins anew."""
+        """Erase the user in one namespace or everywhere; later operations start with a new user."""
         if n % 3 == 0:
             await self.call("DELETE", f"/v1/users/{self.user}", namespace="home")
         else:
@@ -257,12 +257,12 @@ class World:
         await sweep(self.rig.rt)
 
     async def close(self, n: int = 0, day: int = 0) -> None:
-        """The days, weeks and months that are over are summarized."""
+        """Summarize the days, weeks and months that are over."""
         for owner in self.owners:
             await self.summarize(owner)
 
     async def move(self, n: int, day: int) -> None:
-        """The user moves to another zone; as documented, what is derived is made anew then."""
+        """Change the user's time zone; as documented, derived data is then rebuilt."""
         await self.call("PUT", "/v1/extraction-rules", {"timezone": ZONES[n % 3]}, user_id=self.user)
         for shape in ("profile", "timeline"):
             for where in ({}, {"namespace": "home"}):
@@ -272,7 +272,7 @@ class World:
     # The parts.
 
     async def summarize(self, owner: ProfileOwner) -> None:
-        """Lets every period of an owner's timeline that is over have its summary."""
+        """Write a summary for every finished period of an owner's timeline."""
         key, now = TimelineKeys(self.rig.keys.root).timeline(owner.name), datetime.now(UTC).timestamp()
         for _ in range(10):
             for name in await self.rig.rt.client.zrange(f"{key}:p", 0, -1):
@@ -309,7 +309,7 @@ class World:
         await self.rig.work(DueKind.SESSION)
 
     async def _decide(self, n: int, day: int, action: str, *, review: bool) -> None:
-        """A fact of a conversation, and what a model decides of it and of what is known."""
+        """Return a fact of a conversation, and the model's decision about it and known facts."""
         assert self.model is not None
         self.count += 1
         at = self.now - timedelta(days=day)
@@ -365,7 +365,7 @@ class World:
 
 @asynccontextmanager
 async def faced(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
-    """The API of a rig."""
+    """Return the API of a rig."""
     transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         yield http

@@ -1,4 +1,4 @@
-"""Days, weeks and months that are over are summarized, and never tell what their events no longer say."""
+"""Test summaries of finished days, weeks and months; they never contain deleted or changed events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig
 from tests.support.timelines import OWNER, TRIP, close_periods, follow, periods, store, stored_bytes, text_of
 
 
-async def test_what_is_over_is_summarized_with_days_and_who_told_it(rig: Rig) -> None:
+async def test_finished_periods_are_summarized_with_days_and_sources(rig: Rig) -> None:
     await store(rig, *TRIP)
     assert {name: period.state for name, period in (await periods(rig)).items()} == {"2024-03": "pending"}
     await close_periods(rig)
@@ -45,7 +45,7 @@ async def test_what_is_over_is_summarized_with_days_and_who_told_it(rig: Rig) ->
     assert await rig.rt[SummaryStore].waiting_timelines(10) == []
 
 
-async def test_a_period_is_open_until_it_is_over(rig: Rig) -> None:
+async def test_current_period_is_open_and_not_summarized(rig: Rig) -> None:
     today = datetime.now(UTC).replace(hour=12)
     await store(rig, ("now", "Ada baked bread"), event_date=today + timedelta(days=1))
     await close_periods(rig)
@@ -53,7 +53,7 @@ async def test_a_period_is_open_until_it_is_over(rig: Rig) -> None:
     assert await rig.rt[PeriodSummarizer].summarize(OWNER.name, OWNER.tenant) == 0
 
 
-async def test_a_change_takes_the_summaries_of_its_periods_alone_and_they_are_made_again(rig: Rig) -> None:
+async def test_edited_event_invalidates_only_summaries_of_its_periods(rig: Rig) -> None:
     await store(rig, *TRIP, ("april", "Ada moved on 4 April 2024"))
     await close_periods(rig)
     await rig.rt[MemoryService].patch(SCOPE, "home", EditMemoryRecordRequest(text="Ada sailed home on 9 March 2024"))
@@ -72,7 +72,7 @@ async def test_a_change_takes_the_summaries_of_its_periods_alone_and_they_are_ma
     assert "bought a hat" in await text_of(rig)
 
 
-async def test_nothing_of_what_is_erased_stays(rig: Rig) -> None:
+async def test_summaries_contain_nothing_of_deleted_memories(rig: Rig) -> None:
     await store(rig, *TRIP)
     await close_periods(rig)
     await rig.rt[MemoryService].delete(SCOPE, ["tooth"])
@@ -84,7 +84,7 @@ async def test_nothing_of_what_is_erased_stays(rig: Rig) -> None:
     assert await stored_bytes(rig) == ""
 
 
-async def test_a_summary_of_what_has_changed_meanwhile_is_not_stored(rig: Rig) -> None:
+async def test_summary_of_changed_events_is_not_stored(rig: Rig) -> None:
     await store(rig, *TRIP)
     summaries = rig.rt[SummaryStore]
     inputs = await summaries.read_inputs(OWNER.name, key := "d19791")
@@ -99,7 +99,7 @@ async def test_a_summary_of_what_has_changed_meanwhile_is_not_stored(rig: Rig) -
     assert await stored_bytes(rig) == ""
 
 
-async def test_what_has_expired_is_told_no_more_before_a_worker_takes_it_out(rig: Rig) -> None:
+async def test_summary_with_expired_memory_is_hidden_before_a_worker_runs(rig: Rig) -> None:
     soon = datetime.now(UTC) + timedelta(hours=1)
     await store(rig, *TRIP)
     await store(rig, ("code", "Ada's code came on 9 March 2024"), expires_at=soon)
@@ -112,7 +112,7 @@ async def test_what_has_expired_is_told_no_more_before_a_worker_takes_it_out(rig
     assert {period.state for period in (await periods(rig)).values()} == {"pending"}
 
 
-async def test_summaries_are_read_in_the_round_trip_of_their_events(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_summaries_and_events_are_read_in_one_round_trip(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await store(rig, *TRIP)
     await close_periods(rig)
     await periods(rig)
@@ -123,7 +123,7 @@ async def test_summaries_are_read_in_the_round_trip_of_their_events(rig: Rig, mo
     assert [period.summary for period in of_topic.values()] == [None] * len(of_topic)
 
 
-async def test_a_model_writes_of_days_once_and_while_it_is_away_all_waits(
+async def test_model_summarizes_each_day_once_and_outage_keeps_periods_pending(
     make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat
 ) -> None:
     async with make_rig(chat=chat, MODEL_PROVIDER="openai", OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test") as rig:
@@ -150,7 +150,7 @@ async def test_a_model_writes_of_days_once_and_while_it_is_away_all_waits(
         assert (await periods(rig, "day"))["2024-03-09"].state == "current", "two events are said as they are"
 
 
-async def test_an_unusable_answer_leaves_the_period_due_later(make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat) -> None:
+async def test_unusable_model_answer_reschedules_the_period(make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat) -> None:
     async with make_rig(chat=chat, MODEL_PROVIDER="openai", OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test") as rig:
         await store(rig, *((f"e{number}", f"Ada did {number} things on 9 March 2024") for number in range(4)))
         lookalike.scripted.raw["Events of 2024-03-09"] = '{"summary": "none"}'
@@ -163,7 +163,7 @@ async def test_an_unusable_answer_leaves_the_period_due_later(make_rig: MakeRig,
         assert await rig.rt.client.zscore(TimelineKeys(rig.keys.root).waiting, OWNER.name) > datetime.now(UTC).timestamp()
 
 
-async def test_the_order_names_no_user(rig: Rig) -> None:
+async def test_summary_order_contains_no_user_id(rig: Rig) -> None:
     await store(rig, *TRIP)
     await order_summaries(rig.rt)
     (name,) = await rig.marks(DueKind.ORDER)

@@ -1,4 +1,4 @@
-"""Whatever is done to memories, and in whatever order, their user's timeline is what a rebuild from them gives."""
+"""Test that a user's timeline equals a rebuild from the memories, in any order of operations."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ RANGES = [
 
 
 async def follow(rig: Rig) -> None:
-    """Lets the followers follow."""
+    """Run the followers."""
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
     assert not await rig.marks(DueKind.FOLLOW)
 
 
 async def state(rig: Rig) -> dict[str, Any]:
-    """All that is stored of timelines; of periods how many events they have, since the rest depends on when it is made."""
+    """Return the stored timelines; for periods only the event counts, because the rest depends on the creation time."""
     client, root = rig.rt.client, rig.keys.root
     stored: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
@@ -78,7 +78,7 @@ async def state(rig: Rig) -> dict[str, Any]:
 
 
 async def summarize(rig: Rig) -> None:
-    """Lets every period of ada's that is over have its summary."""
+    """Write a summary for every finished period of ada's."""
     key, now = TimelineKeys(rig.keys.root).timeline(OWNER.name), datetime.now(UTC).timestamp()
     for _ in range(10):
         for name in await rig.rt.client.zrange(f"{key}:p", 0, -1):
@@ -90,7 +90,7 @@ async def summarize(rig: Rig) -> None:
 
 
 async def summaries_of(rig: Rig) -> dict[str, Any]:
-    """The summaries that are stored of ada's periods, without when they were made."""
+    """Return the stored summaries of ada's periods, without creation times."""
     key = TimelineKeys(rig.keys.root).timeline(OWNER.name) + ":s"
     stored = {name.decode(): value for name, value in (await rig.rt.client.hgetall(key)).items()}
     made = {name: json.loads(value) for name, value in stored.items() if name[0] in "dwm"}
@@ -99,7 +99,7 @@ async def summaries_of(rig: Rig) -> dict[str, Any]:
 
 
 async def check(rig: Rig, mids: Sequence[str]) -> None:
-    """The timeline is what the rules say of the memories, however it is asked for, and what a rebuild gives."""
+    """Assert that the timeline equals the rules for every query, and a rebuild."""
     before = await state(rig)
     store = rig.rt[TimelineStore]
     read = await store.read_memories(sorted(set(mids)))
@@ -117,7 +117,7 @@ async def check(rig: Rig, mids: Sequence[str]) -> None:
 
 
 class Script:
-    """What is done in one example, by numbers."""
+    """The steps of one example, chosen by numbers."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -126,7 +126,7 @@ class Script:
         self.mids: list[str] = []
 
     def new(self, number: int, name: str, at: datetime) -> Any:
-        """A memory of ada's, of one kind or another."""
+        """Return a memory of ada's, of some type."""
         self.mids.append(self.rig.keys.mid(SCOPE.tenant, name))
         more: dict[str, Any] = {"memory_type": ("message", "semantic", "episodic")[number % 3]}
         if number % 5 == 0:
@@ -136,12 +136,12 @@ class Script:
         return record(TEXTS[number % len(TEXTS)], name, user_id="ada", created_at=at, **more)
 
     async def memories(self) -> list[StoredMemory]:
-        """Those that are current."""
+        """Return the current memories."""
         ids = sorted(memory.id for memory in await self.rig.stored())
         return [memory for memory in await self.store.find(SCOPE, ids) if memory is not None]
 
     async def do(self, action: str, number: int, day: int) -> None:
-        """One step; `number` chooses a memory and a text."""
+        """Run one step; `number` selects a memory and a text."""
         at = NOW - timedelta(days=day)
         memories = await self.memories()
         chosen = memories[number % len(memories)] if memories else None
@@ -176,7 +176,7 @@ class Script:
             await self.store.sweep_memories([chosen.mid])
 
     async def undo_last(self) -> None:
-        """Undoes the last change, if it still can be."""
+        """Undo the last change, if possible."""
         try:
             for change in self.changes[-1:]:
                 self.changes.remove(change)
@@ -191,7 +191,7 @@ STEPS = st.lists(st.tuples(st.sampled_from((*ACTIONS, *ENDS)), st.integers(0, 40
 
 
 async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> None:
-    """Does the steps and checks the timeline; then the user is erased, and nothing is left of it."""
+    """Run the steps and check the timeline; then erase the user and check that nothing is left."""
     script = Script(rig)
     for action, number, day, follows in steps:
         await script.do(action, number, day)
@@ -206,12 +206,12 @@ async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> No
 
 
 async def all_memories(rig: Rig, script: Script) -> list[StoredMemory]:
-    """Also those whose time is over."""
+    """Return all memories, including expired ones."""
     found = await rig.rt[MemoryStore].find_by_mids(SCOPE, sorted(set(script.mids)))
     return [memory for memory in found if memory is not None]
 
 
-async def test_a_timeline_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
+async def test_timeline_equals_a_rebuild(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         loop = asyncio.get_running_loop()
 
@@ -224,22 +224,22 @@ async def test_a_timeline_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
 
 
 async def stored(rig: Rig, name: str, text: str, **more: Any) -> None:
-    """A followed event of ada's."""
+    """Store an event of ada's and run the followers."""
     await rig.rt[MemoryStore].write(SCOPE, [record(text, name, **{"user_id": "ada", "memory_type": "episodic", "created_at": NOW, **more})])
     await follow(rig)
 
 
 async def timeline(rig: Rig, **query: Any) -> Timeline:
-    """Ada's timeline."""
+    """Return ada's timeline."""
     return await rig.rt[TimelineService].read(SCOPE, TimelineQuery.model_validate({"user_id": "ada", **query}))
 
 
 async def ids(rig: Rig, **query: Any) -> list[str]:
-    """The memories that the events of ada's timeline rest on."""
+    """Return the memories behind the events of ada's timeline."""
     return [event.id for event in (await timeline(rig, **query)).events]
 
 
-async def test_days_are_inclusive_and_what_lasts_into_them_counts(rig: Rig) -> None:
+async def test_date_range_is_inclusive_and_includes_overlapping_events(rig: Rig) -> None:
     await stored(rig, "rome", "Ada flew to Rome on 3 March 2024", topics=["Travel"], entities=["Rome"])
     await stored(rig, "acme", "Ada has worked at Acme since 2020", topics=["work"])
     await stored(rig, "oslo", "Ada was in Oslo from 28 February to 5 March 2024", topics=["travel"], entities=["Oslo"])
@@ -264,7 +264,7 @@ async def test_days_are_inclusive_and_what_lasts_into_them_counts(rig: Rig) -> N
         await timeline(rig, **{"from": "2024-03-06", "to": "2024-03-05"})
 
 
-async def test_what_is_over_happened_and_what_was_superseded_or_has_expired_did_not(rig: Rig) -> None:
+async def test_timeline_keeps_ended_events_but_not_superseded_or_expired_ones(rig: Rig) -> None:
     day = NOW - timedelta(days=30)
     await stored(rig, "trip", "Ada was in Rome", event_date=day, valid_to=day + timedelta(days=3))
     await stored(rig, "exam", "Ada's exam is on 5 May 2024")
@@ -279,7 +279,7 @@ async def test_what_is_over_happened_and_what_was_superseded_or_has_expired_did_
     assert await ids(rig) == ["moved", "trip"]
 
 
-async def test_told_twice_is_one_event(rig: Rig) -> None:
+async def test_event_stated_twice_is_one_event(rig: Rig) -> None:
     await stored(rig, "rome", "Ada flew to Rome on 3 March 2024", created_at=NOW - timedelta(days=9))
     (rome,) = await rig.rt[MemoryStore].find(SCOPE, ["rome"])
     assert rome is not None
@@ -291,7 +291,7 @@ async def test_told_twice_is_one_event(rig: Rig) -> None:
     assert [piece.message_ids for piece in event.evidence if piece.session_id == "s2"] == [["m7"]]
 
 
-async def test_the_timeline_of_another_time(rig: Rig) -> None:
+async def test_timeline_as_of_a_past_time(rig: Rig) -> None:
     await stored(rig, "rome", "Ada flew to Rome on 3 March 2024", created_at=NOW - timedelta(days=9))
     await stored(rig, "oslo", "Ada flew to Oslo on 5 March 2024", created_at=NOW - timedelta(days=5))
     assert await ids(rig, as_of=NOW - timedelta(days=7)) == ["rome"]
@@ -317,7 +317,7 @@ async def test_a_timeline_is_read_in_one_round_trip(rig: Rig, monkeypatch: pytes
     assert len(sent) == 1
 
 
-async def test_a_timeline_without_events_leaves_nothing(rig: Rig) -> None:
+async def test_timeline_without_events_leaves_no_keys(rig: Rig) -> None:
     store = rig.rt[MemoryStore]
     await store.write(SCOPE, [record("I flew to Rome on 3 March 2024", "rome", user_id="ada", memory_type="episodic", namespace="home")])
     await follow(rig)
@@ -331,7 +331,7 @@ async def test_a_timeline_without_events_leaves_nothing(rig: Rig) -> None:
     assert not [key for key in await rig.raw_keys() if key.startswith("tl")]
 
 
-async def test_an_erasure_leaves_nothing_of_a_timeline(rig: Rig) -> None:
+async def test_erasure_deletes_the_whole_timeline(rig: Rig) -> None:
     await stored(rig, "rome", "Ada flew to Rome on 3 March 2024", topics=["travel"], entities=["Rome"])
     await stored(rig, "choir", "Ada sang in 2023", namespace="choir")
     assert (await rig.rt[TimelineFollower].erase_owner(SCOPE, Owner("choir", "ada")))["timelines"] == 1

@@ -1,4 +1,4 @@
-"""A user's timeline through our own client, the tools of a model, the command line, and an export: without a model, and with one."""
+"""Test timelines through client, model tools, command line and export, with and without a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARCH = TimelineQuery(from_=date(2026, 3, 1), to=date(2026, 3, 31))
 
 @pytest.fixture(scope="module", params=["keyless", "model"])
 async def server(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[tuple[str, MemoryAPIClient, bool]]:
-    """A server with and without a language model, a client of it, and whether it has one."""
+    """Start a server with and without a language model; yield its URL, a client, and whether it has a model."""
     options: dict[str, Any] = {"KEY_PREFIX": f"timeline-{request.param}", "EMBEDDING_PROVIDER": "local", "MODEL_PROVIDER": "local"}
     model = Lookalike().start()
     if request.param == "model":
@@ -57,7 +57,7 @@ async def server(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerat
 
 
 async def timeline_of(client: MemoryAPIClient, user: str) -> Timeline:
-    """A user's March as soon as it has two events."""
+    """Return a user's March once it has two events."""
     last: list[Timeline] = []
 
     async def told() -> bool:
@@ -68,7 +68,7 @@ async def timeline_of(client: MemoryAPIClient, user: str) -> Timeline:
     return last[0]
 
 
-async def test_what_was_said_to_happen_is_told_by_days(server: tuple[str, MemoryAPIClient, bool]) -> None:
+async def test_stated_events_are_listed_by_day(server: tuple[str, MemoryAPIClient, bool]) -> None:
     url, client, has_model = server
     events = EXTRACTED if has_model else EVENTS
     assert [(event.text, event.start) for event in (await timeline_of(client, "ada")).events] == events
@@ -91,7 +91,7 @@ async def test_what_was_said_to_happen_is_told_by_days(server: tuple[str, Memory
     assert [event["text"] for event in period["events"]] == [events[1][0]]
 
 
-async def test_an_import_makes_the_timeline_again_and_an_erasure_takes_it(server: tuple[str, MemoryAPIClient, bool]) -> None:
+async def test_import_rebuilds_the_timeline_and_erasure_deletes_it(server: tuple[str, MemoryAPIClient, bool]) -> None:
     _, client, has_model = server
     await timeline_of(client, "ada")
     lines = [line async for line in client.users.export("ada")]
@@ -110,8 +110,8 @@ async def test_an_import_makes_the_timeline_again_and_an_erasure_takes_it(server
     assert (await timeline_of(client, "ada")).total == 2
 
 
-async def test_a_request_names_the_zone_of_its_days(server: tuple[str, MemoryAPIClient, bool]) -> None:
-    """Late in the evening in UTC it is the next day in Berlin."""
+async def test_request_time_zone_decides_event_days(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    """Late evening in UTC is the next day in Berlin."""
     url, client, _ = server
     late = {"id": "late", "user_id": "zoe", "text": "Zoe moved to Porto", "event_date": "2026-03-08T23:30:00Z", "memory_type": "episodic"}
     async with httpx.AsyncClient(base_url=url, timeout=60) as http:

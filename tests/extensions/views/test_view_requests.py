@@ -1,4 +1,4 @@
-"""Summary views and tasks through HTTP: the contract's shapes, and every misuse a 4xx."""
+"""Test summary views and tasks over HTTP: contract shapes, and a 4xx for every misuse."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ async def remember(client: httpx.AsyncClient, namespace: str) -> None:
     assert (await client.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
 
 
-async def test_fields_that_no_view_can_be_grouped_by(live: httpx.AsyncClient) -> None:
+async def test_unsupported_group_by_fields_are_rejected(live: httpx.AsyncClient) -> None:
     body = {"source": "long_term", "group_by": ["user_id", "topics", "invalid"]}
     answer = await live.post(VIEWS, json=body)
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith("Unsupported group_by fields: invalid, topics;")
 
 
-async def test_a_view_s_life(worked: httpx.AsyncClient) -> None:
+async def test_view_can_be_created_read_listed_and_deleted(worked: httpx.AsyncClient) -> None:
     made = await make(worked, name="n")
     assert made == {
         "id": made["id"],
@@ -55,7 +55,7 @@ async def test_a_view_s_life(worked: httpx.AsyncClient) -> None:
     assert (gone.status_code, gone.json()["detail"]) == (404, f"Summary view {made['id']} not found")
 
 
-async def test_a_partition_now(worked: httpx.AsyncClient) -> None:
+async def test_partition_run_returns_its_summary_at_once(worked: httpx.AsyncClient) -> None:
     space = f"n-{ULID()}"
     await remember(worked, space)
     made = await make(worked, group_by=["user_id"], filters={"namespace": space})
@@ -77,7 +77,7 @@ async def test_a_partition_now(worked: httpx.AsyncClient) -> None:
     assert (empty["empty"], empty["empty_reason"], empty["summary"]) == (True, "no_matching_memories", "")
 
 
-async def test_a_full_run_is_a_task(worked: httpx.AsyncClient) -> None:
+async def test_full_run_is_a_task_with_status(worked: httpx.AsyncClient) -> None:
     space = f"n-{ULID()}"
     await remember(worked, space)
     made = await make(worked, group_by=["user_id"], filters={"namespace": {"eq": space}})
@@ -119,13 +119,13 @@ async def test_a_task_may_have_any_id(worked: httpx.AsyncClient) -> None:
         ({}, 422, "source"),
     ],
 )
-async def test_what_cannot_be_is_refused_by_name(live: httpx.AsyncClient, body: Any, status: int, named: str) -> None:
+async def test_invalid_view_is_rejected_with_the_field_name(live: httpx.AsyncClient, body: Any, status: int, named: str) -> None:
     answer = await live.post(VIEWS, json=body)
     assert answer.status_code == status, answer.text
     assert named in answer.text
 
 
-async def test_groups_that_do_not_fit(live: httpx.AsyncClient) -> None:
+async def test_groups_that_do_not_match_the_view_are_rejected(live: httpx.AsyncClient) -> None:
     made = await make(live, group_by=["user_id"])
     url = f"{VIEWS}/{made['id']}/partitions/run"
     for group in ({}, {"namespace": "n"}, {"user_id": "a", "namespace": "n"}):
@@ -145,7 +145,7 @@ async def test_groups_that_do_not_fit(live: httpx.AsyncClient) -> None:
         ("GET", "/v1/tasks/%00", None),
     ],
 )
-async def test_what_is_not_there(live: httpx.AsyncClient, method: str, path: str, body: Any) -> None:
+async def test_missing_views_and_tasks_get_404(live: httpx.AsyncClient, method: str, path: str, body: Any) -> None:
     assert (await live.request(method, path, json=body)).status_code == (422 if "%00" in path else 404)
     if body is not None:
         assert (await live.request(method, path)).status_code in (415, 422)

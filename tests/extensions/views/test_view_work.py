@@ -1,4 +1,4 @@
-"""Summary views: what their partitions are made of, by a model or without one, and how runs and refreshes go."""
+"""Test partitions of summary views with and without a model, and their runs and refreshes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def two_users(rig: Rig) -> None:
     )
 
 
-async def test_every_group_has_its_partition_and_what_lacks_a_field_has_none(rig: Rig) -> None:
+async def test_each_group_has_a_partition_and_memories_without_the_field_none(rig: Rig) -> None:
     await two_users(rig)
     by_user = await view(rig, group_by=["user_id"])
     done = await run(rig, by_user)
@@ -89,13 +89,13 @@ async def test_every_group_has_its_partition_and_what_lacks_a_field_has_none(rig
         ({"event_date": {"gte": "2020-01-01T00:00:00Z"}}, 0),
     ],
 )
-async def test_filters(rig: Rig, filters: dict[str, Any], count: int) -> None:
+async def test_view_filters_select_memories(rig: Rig, filters: dict[str, Any], count: int) -> None:
     await two_users(rig)
     found = await run_group(rig, await view(rig, filters=filters))
     assert (found.memory_count, found.empty) == (count, count == 0)
 
 
-async def test_a_group_that_the_view_s_own_filter_rules_out_is_empty(rig: Rig) -> None:
+async def test_group_excluded_by_the_view_filter_is_empty(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig, filters={"user_id": {"ne": "ada"}}, group_by=["user_id"])
     assert (await run_group(rig, one, user_id="ada")).memory_count == 0
@@ -104,7 +104,7 @@ async def test_a_group_that_the_view_s_own_filter_rules_out_is_empty(rig: Rig) -
     assert await listed(rig, one) == [({"user_id": "bob"}, 1)], "empty groups go with a full run"
 
 
-async def test_a_time_window(rig: Rig) -> None:
+async def test_time_window_excludes_older_memories(rig: Rig) -> None:
     await rig.remember(record("old", created_at=datetime.now(UTC) - timedelta(days=10)), record("new"))
     assert (await run_group(rig, await view(rig, time_window_days=7))).memory_count == 1
     assert (await run_group(rig, await view(rig, time_window_days=36_500))).memory_count == 2
@@ -126,7 +126,7 @@ async def test_a_time_window(rig: Rig) -> None:
         ({"filters": {"event_date": "someday"}}, BadInput),
     ],
 )
-async def test_a_view_that_could_not_be_computed_is_refused(rig: Rig, given: dict[str, Any], error: type[AgentMemoryError]) -> None:
+async def test_view_that_cannot_be_computed_is_rejected(rig: Rig, given: dict[str, Any], error: type[AgentMemoryError]) -> None:
     with pytest.raises(error) as raised:
         await view(rig, **given)
     assert raised.value.status in (400, 422)
@@ -144,7 +144,7 @@ async def test_a_group_must_have_the_view_s_fields(rig: Rig) -> None:
         await run_group(rig, await view(rig, group_by=["memory_type"]), memory_type="nonsense")
 
 
-async def test_without_a_model_the_memories_that_tell_most_are_shown_and_that_is_said(rig: Rig) -> None:
+async def test_summary_without_a_model_quotes_memories_and_is_marked_degraded(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig, group_by=["user_id"])
     found = await run_group(rig, one, user_id="ada")
@@ -167,9 +167,7 @@ async def test_without_a_model_a_large_partition_has_a_short_summary(rig: Rig) -
     assert 10 < rig.rt.counter.count(fresh.summary) <= 600, "before they are embedded, too"
 
 
-async def test_a_model_is_told_the_instructions_and_shown_the_memories_as_data(
-    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
-) -> None:
+async def test_model_gets_instructions_as_system_and_memories_as_data(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat) as rig:
         await two_users(rig)
         one = await view(rig, group_by=["user_id"], prompt='Answer like {"a pirate"}', model_name="another-model")
@@ -186,9 +184,7 @@ async def test_a_model_is_told_the_instructions_and_shown_the_memories_as_data(
 
 
 @pytest.mark.parametrize("fault", ["503", "garbage", "refusal"])
-async def test_a_model_that_fails_is_replaced_and_that_is_said(
-    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str
-) -> None:
+async def test_failing_model_gives_a_degraded_summary(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str) -> None:
     async with make_rig(chat) as rig:
         await two_users(rig)
         lookalike.set_fault(fault)
@@ -197,14 +193,14 @@ async def test_a_model_that_fails_is_replaced_and_that_is_said(
         assert found.degraded is not None
 
 
-async def test_a_model_that_takes_too_long_is_not_waited_for(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_slow_model_gives_a_degraded_summary_at_the_deadline(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, SUMMARY_VIEW_RUN_SECONDS=0.2) as rig:
         await two_users(rig)
         lookalike.set_fault("timeout")
         assert (await run_group(rig, await view(rig))).degraded is not None
 
 
-async def test_a_refresh_asks_only_for_what_changed_and_keeps_a_summary_while_the_model_is_away(
+async def test_refresh_recomputes_only_changes_and_keeps_summaries_during_model_outage(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
     async with make_rig(chat) as rig:
@@ -229,7 +225,7 @@ async def test_a_refresh_asks_only_for_what_changed_and_keeps_a_summary_while_th
         assert (found["ada"].summary, found["ada"].degraded) == (first["ada"], None)
 
 
-async def test_the_same_task_id_starts_over(rig: Rig) -> None:
+async def test_run_with_the_same_task_id_restarts_the_task(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig)
     first = await run(rig, one, "mine/1")
@@ -241,7 +237,7 @@ async def test_the_same_task_id_starts_over(rig: Rig) -> None:
     assert 6 * 86400 < await rig.rt.client.ttl(rig.keys.task(SCOPE.tenant, "mine/1")) <= 7 * 86400
 
 
-async def test_a_run_of_a_deleted_view_fails_and_leaves_nothing(rig: Rig) -> None:
+async def test_run_of_a_deleted_view_fails_without_leftovers(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig)
     task = await rig.rt[ViewService].run_all_partitions(SCOPE, one.id, RunSummaryViewRequest())
@@ -252,7 +248,7 @@ async def test_a_run_of_a_deleted_view_fails_and_leaves_nothing(rig: Rig) -> Non
     assert not [key for key in await rig.raw_keys() if key.startswith("svp:")]
 
 
-async def test_a_run_that_breaks_says_so(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_crashed_run_is_marked_failed_with_its_error(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await two_users(rig)
 
     async def broken(*_: Any, **__: Any) -> Any:
@@ -263,7 +259,7 @@ async def test_a_run_that_breaks_says_so(rig: Rig, monkeypatch: pytest.MonkeyPat
     assert (done.status, done.error_message) == ("failed", "ValueError (see the worker's log)")
 
 
-async def test_a_task_that_the_workers_gave_up_has_failed(rig: Rig) -> None:
+async def test_dead_lettered_task_is_marked_failed(rig: Rig) -> None:
     task = await rig.rt[ViewService].run_all_partitions(SCOPE, (await view(rig)).id, RunSummaryViewRequest())
     (member,) = await rig.marks(DueKind.ORDER)
     await rig.rt.client.zrem(rig.keys.due(DueKind.ORDER), member)
@@ -299,7 +295,7 @@ async def test_tenants_do_not_see_each_other_s_views_and_memories(rig: Rig) -> N
     assert (await rig.rt[ViewService].get_view(SCOPE, mine.id)).id == mine.id
 
 
-async def test_listing_takes_one_command_however_many_there_are(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_listing_views_takes_one_command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(20):
         await view(rig, name=f"v{n}")
     commands: list[str] = []

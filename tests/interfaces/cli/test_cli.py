@@ -1,4 +1,4 @@
-"""The command line as a user meets it: help, and one clear line for everything that stops a start."""
+"""Test `--help`, `doctor`, and the one-line errors for everything that prevents a start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HEAVY = (
 
 
 def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Exit code 1, nothing on stdout, and one line on stderr that holds the parts."""
+    """Assert exit code 1, an empty stdout, and one stderr line that contains the parts."""
     assert result.returncode == 1, result.stderr
     assert result.stdout == ""
     lines = result.stderr.splitlines()
@@ -50,7 +50,7 @@ def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
 
 
 def unwrapped(result: subprocess.CompletedProcess[str]) -> str:
-    """What was printed, in one line: lines are wrapped at 100 columns."""
+    """Return the output as one line, because the command wraps lines at 100 columns."""
     return " ".join(result.stdout.split())
 
 
@@ -61,7 +61,7 @@ def test_help_names_every_command() -> None:
         assert re.search(rf"^\s+{command}\s", result.stdout, re.MULTILINE)
 
 
-def test_help_shows_commands_in_groups_with_their_whole_first_lines() -> None:
+def test_help_groups_commands_and_shows_full_summary_lines() -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout
     titles = ("Run:", "Look:", "Change:", "Operate:", "Everything else:", "Names of the archived server:")
     assert [line for line in shown.splitlines() if line in titles] == list(titles)
@@ -74,7 +74,7 @@ def test_help_shows_commands_in_groups_with_their_whole_first_lines() -> None:
 
 
 def _commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All commands, also those within groups."""
+    """Return all commands, including those inside groups."""
     for word, inner in getattr(command, "commands", {}).items():
         yield from _commands(inner, f"{name} {word}".strip())
     if name and not getattr(command, "commands", {}):
@@ -87,13 +87,13 @@ def test_help_fits_100_columns() -> None:
         assert [line for line in shown.splitlines() if len(line) > 100] == [], name
 
 
-def test_each_command_that_answers_offers_json() -> None:
+def test_every_command_with_output_has_a_json_option() -> None:
     silent = {"serve", "api", "worker", "task-worker", "mcp", "redis", "health", "version", "accept-store"}
     offered = {name for name, command in _commands(typer.main.get_command(app)) if any("--json" in each.opts for each in command.params)}
     assert {name for name, _ in _commands(typer.main.get_command(app))} - offered == silent
 
 
-def test_each_command_names_the_user_and_the_server_alike() -> None:
+def test_user_and_server_options_have_the_same_name_in_every_command() -> None:
     named: Counter[str] = Counter()
     for name, command in _commands(typer.main.get_command(app)):
         options = {option: parameter for parameter in command.params for option in parameter.opts}
@@ -112,7 +112,7 @@ def test_help_does_not_load_the_server() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_every_option_names_a_variable_that_exists() -> None:
+def test_environment_variables_in_help_exist_in_settings() -> None:
     root = typer.main.get_command(app)
     named: set[str] = set()
     for command in root.commands.values():  # pyright: ignore[reportAttributeAccessIssue]
@@ -124,7 +124,7 @@ def test_every_option_names_a_variable_that_exists() -> None:
     assert named <= set(variables())
 
 
-def test_version(tmp_path: Path) -> None:
+def test_version_command_prints_the_version(tmp_path: Path) -> None:
     result = agent_memory("version", cwd=tmp_path, cold=True)
     assert (result.returncode, result.stdout.strip()) == (0, __version__)
 
@@ -136,7 +136,7 @@ def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "api"])
-def test_a_taken_port_is_said_before_anything_starts(command: str, tmp_path: Path) -> None:
+def test_taken_port_is_reported_before_anything_starts(command: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         url = {"REDIS_URL": "redis://127.0.0.1:1/0"} if command == "api" else {}
@@ -145,7 +145,7 @@ def test_a_taken_port_is_said_before_anything_starts(command: str, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_port_may_come_from_the_environment(tmp_path: Path) -> None:
+def test_port_is_read_from_the_environment(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refused(agent_memory("serve", cwd=tmp_path, cold=True, PORT=port), f"port {port} on 127.0.0.1 is taken")
@@ -167,13 +167,13 @@ def test_the_port_may_come_from_the_environment(tmp_path: Path) -> None:
         (["redis", "--data-dir", "/dev/null/x"], {}, "the data directory /dev/null/x cannot be used"),
     ],
 )
-def test_what_stops_a_start_is_one_line(arguments: list[str], environment: dict[str, str], part: str, tmp_path: Path) -> None:
+def test_startup_error_is_one_line_without_secrets(arguments: list[str], environment: dict[str, str], part: str, tmp_path: Path) -> None:
     result = agent_memory(*arguments, cwd=tmp_path, **environment)
     refused(result, part)
     assert "secret" not in result.stderr
 
 
-def test_a_redis_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_unreachable_redis_is_reported_in_one_line_without_password(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{nobody.getsockname()[1]}"
@@ -182,7 +182,7 @@ def test_a_redis_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert "secret" not in result.stderr
 
 
-def test_redis_prints_its_url_and_ends_in_order(tmp_path: Path) -> None:
+def test_redis_command_prints_its_url_and_shuts_down_cleanly(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "redis", "--data-dir", "data"],
         cwd=tmp_path,
@@ -210,7 +210,7 @@ def test_redis_prints_its_url_and_ends_in_order(tmp_path: Path) -> None:
     assert "Redis is now ready to exit" in (tmp_path / "data" / "redis.log").read_text()
 
 
-def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> None:
+def test_doctor_reports_that_serve_would_start_and_hides_secrets(tmp_path: Path) -> None:
     result = agent_memory("doctor", "--port", "0", cwd=tmp_path, OPENAI_API_KEY="sk-sesame-sesame", EMBEDDING_PROVIDER="local")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "serve would start" in result.stdout
@@ -233,9 +233,7 @@ def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> No
         (None, 1200, "takes 1200 tokens .*; that is too little for taking facts"),
     ],
 )
-def test_doctor_says_how_large_a_request_may_be_and_from_where_that_is_known(
-    tmp_path: Path, tells: str | None, set_to: int | None, shown: str
-) -> None:
+def test_doctor_shows_context_window_and_its_source(tmp_path: Path, tells: str | None, set_to: int | None, shown: str) -> None:
     server = Lookalike().start()
     server.context.tokens, server.context.tells = 3500, tells
     try:
@@ -248,7 +246,7 @@ def test_doctor_says_how_large_a_request_may_be_and_from_where_that_is_known(
     assert re.search(shown, unwrapped(result)), result.stdout
 
 
-def test_doctor_says_what_workers_learned_of_the_context(tmp_path: Path, redis_url: str) -> None:
+def test_doctor_shows_context_limit_learned_by_workers(tmp_path: Path, redis_url: str) -> None:
     key = Keys("doctor-context").context_limit("http://127.0.0.1:9/v1", "any-name")
     with Redis.from_url(redis_url) as client:
         client.set(key, "4096", px=60_000)
@@ -258,7 +256,7 @@ def test_doctor_says_what_workers_learned_of_the_context(tmp_path: Path, redis_u
     assert "any-name at http://127.0.0.1:9/v1 takes 4096 tokens (learned from a refusal)" in result.stdout, result.stdout
 
 
-def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
+def test_doctor_lists_problems_that_would_stop_serve(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path, SLOW_MODEL="gpt-5")
@@ -268,7 +266,7 @@ def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
     assert "would stop serve: cannot reach Redis" in result.stdout
 
 
-def test_health_of_nobody(tmp_path: Path) -> None:
+def test_health_fails_when_no_server_answers(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The archived server's commands on memories and sessions: over a server, and on the configured Redis."""
+"""Test the archived server's commands for memories and sessions, over a server and on the configured Redis."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Server:
     memory: MemoryAPIClient
 
     async def run(self, line: str) -> Result:
-        """Runs a command line against the server, in a thread: commands have loops of their own."""
+        """Run a command line against the server, in a thread, because commands start their own event loops."""
         words = [*shlex.split(line), "--url", self.url]
         return await asyncio.to_thread(CliRunner().invoke, app, words)
 
@@ -72,7 +72,7 @@ async def server(redis_url: str) -> AsyncGenerator[Server]:
 
 
 @pytest.mark.parametrize("name", sorted(set(CONTRACT) - ELSEWHERE))
-def test_every_command_of_the_contract_is_there_with_its_options(name: str) -> None:
+def test_every_contract_command_exists_with_its_options(name: str) -> None:
     command: Any = typer.main.get_command(app)
     for word in name.split():
         command = command.commands[word]
@@ -85,7 +85,7 @@ def test_every_command_of_the_contract_is_there_with_its_options(name: str) -> N
             assert (flag in known) != ((name, flag) in WITHOUT), flag
 
 
-async def test_search_as_json_is_clean_and_as_text_is_for_people(server: Server) -> None:
+async def test_search_prints_clean_json_or_readable_text(server: Server) -> None:
     found = json.loads((await server.run("search 'who keeps bees' -u ada --format json")).stdout)
     assert found["memories"][0]["id"] == "m1"
     text = (await server.run("search sails -n sea -l 1")).stdout
@@ -94,7 +94,7 @@ async def test_search_as_json_is_clean_and_as_text_is_for_people(server: Server)
     assert "1 of 1" in text
 
 
-async def test_search_shows_procedural_memories_as_they_are(server: Server) -> None:
+async def test_search_shows_the_type_of_procedural_memories(server: Server) -> None:
     how = ClientMemoryRecord(id="how-1", text="Splice a rope by tucking each strand.", user_id="eve", memory_type="procedural")
     await server.memory.create_long_term_memory([how])
     assert " procedural " in (await server.run("search 'splice a rope' -u eve --search-mode keyword")).stdout
@@ -112,19 +112,19 @@ async def test_search_shows_procedural_memories_as_they_are(server: Server) -> N
         ("-u nobody", set()),
     ],
 )
-async def test_its_filters_reach_the_server(server: Server, options: str, ids: set[str]) -> None:
+async def test_search_options_filter_results(server: Server, options: str, ids: set[str]) -> None:
     result = await server.run(f"search {options} --format json")
     assert result.exit_code == 0, result.stderr
     assert {one["id"] for one in json.loads(result.stdout)["memories"]} == ids
 
 
-async def test_the_server_may_be_named_by_the_environment(server: Server) -> None:
+async def test_server_url_is_read_from_the_environment(server: Server) -> None:
     environment = {"AGENT_MEMORY_URL": server.url}
     result = await asyncio.to_thread(CliRunner(env=environment).invoke, app, ["search", "--format", "json"])
     assert json.loads(result.stdout)["total"] >= 2
 
 
-async def test_memories_are_deleted_after_a_question(server: Server) -> None:
+async def test_delete_memory_asks_before_deleting(server: Server) -> None:
     await server.memory.create_long_term_memory([fact("gone/1", "An id with a slash.")])
     dry = await server.run("delete memory m3 gone/1 --dry-run")
     assert (dry.exit_code, "2 would be deleted" in dry.stdout) == (0, True)
@@ -141,7 +141,7 @@ async def test_memories_are_deleted_after_a_question(server: Server) -> None:
     assert (await server.run("delete memory")).exit_code == 2
 
 
-async def test_a_session_is_shown_and_work_is_counted(server: Server) -> None:
+async def test_show_session_top_and_prompt_commands(server: Server) -> None:
     shown = json.loads((await server.run("show 's 1' --session -u ada")).stdout)
     assert [message["content"] for message in shown["messages"]] == ["hello there"]
     counted = json.loads((await server.run("top --json")).stdout)
@@ -151,7 +151,7 @@ async def test_a_session_is_shown_and_work_is_counted(server: Server) -> None:
     assert "Ada keeps bees." in (await server.run("prompt 'who keeps bees' -u ada")).stdout
 
 
-async def test_a_long_memory_is_wrapped_for_people_and_whole_as_json(server: Server) -> None:
+async def test_long_memory_is_wrapped_as_text_and_unwrapped_as_json(server: Server) -> None:
     text = " ".join(f"word{number}" for number in range(60))
     await server.memory.create_long_term_memory([fact("long", text, user_id="lea")])
     lines = (await server.run("search '' -u lea")).stdout.splitlines()
@@ -160,7 +160,7 @@ async def test_a_long_memory_is_wrapped_for_people_and_whole_as_json(server: Ser
     assert json.loads((await server.run("search '' -u lea --json")).stdout)["memories"][0]["text"] == text
 
 
-async def test_a_session_is_deleted(server: Server) -> None:
+async def test_delete_session_deletes_only_in_its_user_scope(server: Server) -> None:
     assert isinstance((await server.run("delete session 's 1' -u ben -f")).exception, NotFound)
     assert (await server.run("delete session 's 1' -u ada -f")).exit_code == 0
     again = await server.run("delete session 's 1' -f")
@@ -168,7 +168,7 @@ async def test_a_session_is_deleted(server: Server) -> None:
     assert "not found" in again.exception.message
 
 
-async def test_old_tasks_are_ordered(server: Server) -> None:
+async def test_schedule_task_runs_archived_task_names(server: Server) -> None:
     done = await server.run("schedule-task agent_memory_server.long_term_memory.compact_long_term_memories -a user_id=ada")
     assert "memories remaining" in json.loads(done.stdout)["status"]
     policy = shlex.quote('policy={"max_age_days": 3650}')
@@ -178,7 +178,7 @@ async def test_old_tasks_are_ordered(server: Server) -> None:
     assert (await server.run("schedule-task compact_long_term_memories -a colour=red")).exit_code == 2
 
 
-def test_without_a_server_the_configured_redis_is_opened(server: Server, redis_url: str, tmp_path: Path) -> None:
+def test_search_opens_configured_redis_without_a_server(server: Server, redis_url: str, tmp_path: Path) -> None:
     given = {"REDIS_URL": redis_url, "KEY_PREFIX": PREFIX, "AUTH_MODE": "token", "LOCAL_MODEL": "all-MiniLM-L6-v2", **LOCAL}
     found = agent_memory("search", "who keeps bees", "--format", "json", cwd=tmp_path, **given)
     assert found.returncode == 0, found.stderr
@@ -186,14 +186,14 @@ def test_without_a_server_the_configured_redis_is_opened(server: Server, redis_u
     assert found.stderr.splitlines() == [f"agent-memory: store {shown_url(redis_url)}, keys {PREFIX}:"]
 
 
-def test_no_server_is_said() -> None:
+def test_search_reports_that_no_server_answers() -> None:
     nobody = CliRunner().invoke(app, ["search", "x", "--url", "http://127.0.0.1:1"])
     assert isinstance(nobody.exception, StartupError)
     assert "no server answers at http://127.0.0.1:1" in nobody.exception.message
     assert nobody.stdout == ""
 
 
-async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> None:
+async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path) -> None:
     from redis.asyncio import Redis
 
     from tests.support.rig import SCOPE, record
@@ -224,7 +224,7 @@ async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> Non
     await client.aclose()
 
 
-async def test_an_agent_leaves_with_everything_and_comes_back_as_another(server: Server, tmp_path: Path) -> None:
+async def test_agent_export_can_be_imported_under_another_agent_id(server: Server, tmp_path: Path) -> None:
     await server.memory.create_long_term_memory([fact("cap1", "The captain steers by stars.", user_id="eli", agent_id="captain")])
     file = tmp_path / "captain.jsonl"
     written = await server.run(f"export captain {file} --agent --format json")
@@ -235,7 +235,7 @@ async def test_an_agent_leaves_with_everything_and_comes_back_as_another(server:
     assert json.loads(copied.stdout)["imported"] == {"memory": 1}
 
 
-async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_path: Path) -> None:
+async def test_user_export_can_be_imported_after_the_user_was_deleted(server: Server, tmp_path: Path) -> None:
     await server.memory.create_long_term_memory([fact("e1", "Eli builds boats.", user_id="eli"), fact("e2", "Eli snores.", user_id="eli")])
     session = WorkingMemory(session_id="se", user_id="eli", messages=[MemoryMessage(role="user", content="ahoy", id="e-m")])
     await server.memory.put_working_memory("se", session)
@@ -273,7 +273,7 @@ async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_
     assert (await server.run(f"import {file}")).exit_code == 1
 
 
-async def test_a_request_is_sent_as_it_is_and_a_user_is_erased(server: Server) -> None:
+async def test_call_sends_raw_requests_and_erase_deletes_a_user(server: Server) -> None:
     await server.memory.create_long_term_memory([fact("t1", "The page said ten.", user_id="zed")])
     found = await server.run("call post /v1/long-term-memory/search --data not-json")
     assert (found.exit_code, found.stdout) == (2, "")

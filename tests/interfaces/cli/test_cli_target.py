@@ -1,4 +1,4 @@
-"""Commands speak to the server or the store that is meant: they say which on stderr, and begin no store of their own."""
+"""Test that a command names its target server or store on stderr, and never creates a store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where commands run: with an export of nobody's."""
+    """Return the working directory of the commands; it contains an export file."""
     header = {"kind": "header", "format": "agent-memory-export", "version": 1, "user_id": "ada"}
     (tmp_path / "export.jsonl").write_text(json.dumps(header) + "\n")
     return tmp_path
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(folder: Path) -> Run:
-    """Runs a command in that folder, in a thread."""
+    """Run a command in that folder, in a thread."""
 
     async def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return await asyncio.to_thread(agent_memory, *words, cwd=folder, **LOCAL, **environment)
@@ -79,7 +79,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """It failed, with nothing on stdout and one line on stderr that holds the parts."""
+    """Assert a failure with an empty stdout and one stderr line that contains the parts."""
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1, result.stderr
@@ -88,12 +88,12 @@ def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=NAMES)
-async def test_without_a_store_none_is_made(words: list[str], run: Run, folder: Path) -> None:
+async def test_commands_fail_without_creating_a_missing_store(words: list[str], run: Run, folder: Path) -> None:
     one_line(await run(*words), f"there is no store in {folder}/agent-memory-data", "AGENT_MEMORY_URL")
     assert contents(folder) == ["export.jsonl"]
 
 
-async def test_a_directory_with_other_things_becomes_no_store(run: Run, folder: Path) -> None:
+async def test_directory_with_other_files_does_not_become_a_store(run: Run, folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "notes.txt").touch()
     one_line(await run("token", "list", "--data-dir", "elsewhere"), f"there is no store in {folder}/elsewhere")
@@ -101,7 +101,7 @@ async def test_a_directory_with_other_things_becomes_no_store(run: Run, folder: 
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] != "token"], ids=[n for n in NAMES if "token" not in n])
-async def test_a_redis_that_no_server_has_used_stays_as_it_is(words: list[str], run: Run, redis_url: str) -> None:
+async def test_commands_leave_an_unused_redis_unchanged(words: list[str], run: Run, redis_url: str) -> None:
     prefix = f"t{str(ULID()).lower()}"
     one_line(await run(*words, REDIS_URL=redis_url, KEY_PREFIX=prefix), "no server has used the store redis://127.0.0.1", prefix)
     await nothing_under(prefix, redis_url)
@@ -113,14 +113,14 @@ async def nothing_under(prefix: str, redis_url: str) -> None:
         assert [name for name in await client.execute_command("FT._LIST") if name.startswith(prefix.encode())] == []
 
 
-async def test_doctor_begins_no_store(run: Run, redis_url: str) -> None:
+async def test_doctor_creates_no_store(run: Run, redis_url: str) -> None:
     prefix = f"t{str(ULID()).lower()}"
     looked = await run("doctor", "--port", "0", REDIS_URL=redis_url, KEY_PREFIX=prefix)
     assert (looked.returncode, f"without a store of KEY_PREFIX {prefix} yet" in " ".join(looked.stdout.split())) == (0, True), looked.stdout
     await nothing_under(prefix, redis_url)
 
 
-async def test_a_key_that_is_made_before_the_first_start_says_so_and_counts_after_it(run: Run, redis_url: str) -> None:
+async def test_key_created_before_first_start_warns_and_works_after_start(run: Run, redis_url: str) -> None:
     prefix = f"t{str(ULID()).lower()}"
     made = await run("token", "add", "-d", "first", "--format", "json", REDIS_URL=redis_url, KEY_PREFIX=prefix)
     assert "no server has used it yet" in made.stderr
@@ -130,7 +130,7 @@ async def test_a_key_that_is_made_before_the_first_start_says_so_and_counts_afte
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, *ASKING], ids=[*NAMES, *(" ".join(words[:2]) for words in ASKING)])
-async def test_the_server_of_the_environment_is_asked_and_named(words: list[str], run: Run, server: str, folder: Path) -> None:
+async def test_commands_use_and_name_the_server_from_the_environment(words: list[str], run: Run, server: str, folder: Path) -> None:
     result = await run(*words, AGENT_MEMORY_URL=server, AUTH_ADMIN_TOKEN=OPERATOR, AGENT_MEMORY_API_KEY=OPERATOR)
     assert server in result.stderr
     assert "Traceback" not in result.stderr
@@ -142,12 +142,12 @@ async def test_the_server_of_the_environment_is_asked_and_named(words: list[str]
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, *ASKING], ids=[*NAMES, *(" ".join(words[:2]) for words in ASKING)])
-async def test_a_server_that_is_away_is_one_line(words: list[str], run: Run, folder: Path) -> None:
+async def test_unreachable_server_is_reported_in_one_line(words: list[str], run: Run, folder: Path) -> None:
     one_line(await run(*words, AGENT_MEMORY_URL="http://user:sesame@127.0.0.1:1/"), "http://127.0.0.1:1")
     assert not (folder / "agent-memory-data").exists()
 
 
-async def test_a_key_that_is_made_through_a_server_is_known_to_it(run: Run, server: str) -> None:
+async def test_key_created_through_a_server_is_accepted_by_it(run: Run, server: str) -> None:
     made = await run("token", "add", "-d", "x", "--format", "json", AGENT_MEMORY_URL=server, AUTH_ADMIN_TOKEN=OPERATOR)
     key = json.loads(made.stdout)["token"]
     searched = await run("search", "anything", "--format", "json", "--api-key", key, AGENT_MEMORY_URL=server)
@@ -156,7 +156,7 @@ async def test_a_key_that_is_made_through_a_server_is_known_to_it(run: Run, serv
     one_line(refused, f"{server} refuses: ")
 
 
-async def test_what_is_not_there_has_an_exit_code_of_its_own(run: Run, server: str) -> None:
+async def test_missing_resource_exits_with_code_3(run: Run, server: str) -> None:
     given = {"AGENT_MEMORY_URL": server, "AUTH_ADMIN_TOKEN": OPERATOR, "AGENT_MEMORY_API_KEY": OPERATOR}
     for words in (
         ["token", "show", "nobody"],
@@ -169,7 +169,7 @@ async def test_what_is_not_there_has_an_exit_code_of_its_own(run: Run, server: s
         assert "Traceback" not in result.stderr
 
 
-async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
+async def test_invalid_value_is_reported_as_one_sentence(run: Run, server: str) -> None:
     given = {"AGENT_MEMORY_URL": server, "AGENT_MEMORY_API_KEY": OPERATOR}
     searched = await run("search", "x", "--text-scorer", "LOUDEST", **given)
     one_line(searched, f"{server} refuses: text_scorer: must be one of")
@@ -189,19 +189,19 @@ async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
     ],
     ids=" ".join,
 )
-async def test_a_wrong_command_line_has_the_code_2(words: list[str], run: Run, server: str) -> None:
+async def test_wrong_command_line_exits_with_code_2(words: list[str], run: Run, server: str) -> None:
     result = await run(*words, AGENT_MEMORY_URL=server)
     assert (result.returncode, result.stdout) == (2, "")
     assert "Invalid value: " in result.stderr
 
 
-async def test_nobody_can_be_asked_whether_a_key_is_to_go(run: Run, server: str) -> None:
+async def test_token_remove_without_a_terminal_requires_force(run: Run, server: str) -> None:
     result = await run("token", "remove", "x", AGENT_MEMORY_URL=server)
     assert (result.returncode, "--force" in result.stderr) == (2, True)
 
 
-async def test_the_mode_of_a_search_is_the_servers_own(run: Run, redis_url: str) -> None:
-    """By words, too: the number is no neighbour of anything."""
+async def test_search_uses_the_default_mode_of_the_server(run: Run, redis_url: str) -> None:
+    """The number can only be found by keyword, so this tells the modes apart."""
     prefix = f"t{str(ULID()).lower()}"
     async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url:
         async with httpx.AsyncClient(base_url=url) as http:
@@ -212,7 +212,7 @@ async def test_the_mode_of_a_search_is_the_servers_own(run: Run, redis_url: str)
     assert [one["score"] for one in found["memories"]] == [one["score"] for one in asked["memories"]]
 
 
-async def test_a_running_servers_own_store_is_not_opened_twice(run: Run, folder: Path) -> None:
+async def test_store_of_a_running_server_is_not_opened_twice(run: Run, folder: Path) -> None:
     async with running(folder, "serve", "--port", "0", warm=True, **LOCAL) as server:
         url = await server.base_url()
         one_line(await run("token", "list", PORT=url.rpartition(":")[2]), "in use by another agent-memory", f"--url {url}")
@@ -232,7 +232,7 @@ async def test_a_running_servers_own_store_is_not_opened_twice(run: Run, folder:
     assert "Ada keeps bees." in (await run("show", "m1", "--data-dir", "copy")).stdout, "a backup that was made beside a server"
 
 
-async def test_a_look_at_a_move_begins_no_store(run: Run, redis_url: str, folder: Path) -> None:
+async def test_migrate_dry_run_creates_no_store(run: Run, redis_url: str, folder: Path) -> None:
     prefix = f"t{str(ULID()).lower()}"
     looked = await run("migrate", "--from", redis_url)
     assert (looked.returncode, "This was a dry run" in looked.stdout) == (0, True), looked.stderr

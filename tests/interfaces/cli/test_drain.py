@@ -1,4 +1,4 @@
-"""No request is reset while a process ends: each is answered, or its connection is refused or has ended before."""
+"""Test that a shutdown resets no request: each is answered, or its connection was refused or closed before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IDLE, BUSY = 100, 12
 
 
 class Line:
-    """A connection of a client that looks, before it sends, whether the server has ended it, as HTTP clients do."""
+    """A client connection that, like HTTP clients, checks before sending whether the server has closed it."""
 
     def __init__(self) -> None:
         self.socket = socket.socket()
@@ -31,7 +31,7 @@ class Line:
         return bool(select.select([self.socket], [], [], 0)[0])
 
     async def get(self) -> tuple[int, bool]:
-        """The status, and whether the answer is the connection's last. Raises ConnectionError where there is none."""
+        """Return the status and whether the server closes the connection. Raise ConnectionError if no answer arrives."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.socket, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         got = b""
@@ -44,7 +44,7 @@ class Line:
 
 
 async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
-    """One more request on a connection on which nothing was asked for a while."""
+    """Send one more request on a connection that was idle for a while."""
     await asyncio.sleep(at - asyncio.get_running_loop().time())
     with line.socket:
         if line.is_ended():
@@ -58,7 +58,7 @@ async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
 
 
 async def _send_all_the_time(port: int, seen: Counter[str]) -> None:
-    """Requests on new connections until the server accepts none."""
+    """Send requests on new connections until the server accepts none."""
     while True:
         line = Line()
         with line.socket:
@@ -75,7 +75,7 @@ async def _send_all_the_time(port: int, seen: Counter[str]) -> None:
                 seen[f"new connection: {error!r}"] += 1
 
 
-async def test_no_request_is_reset_around_the_end_of_the_drain(tmp_path: Path) -> None:
+async def test_no_request_is_reset_when_the_drain_ends(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for _ in range(3):
         serve = await asyncio.to_thread(Process, "works", tmp_path, SHUTDOWN_DRAIN_SECONDS=str(DRAIN_SECONDS))

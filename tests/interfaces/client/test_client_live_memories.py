@@ -1,4 +1,4 @@
-"""Long-term memory, search, prompts and operations through both clients, against a real server."""
+"""Test memories, search, prompts and operations with both clients against a real server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTS = {
 
 
 async def remember(memory: MemoryAPIClient, user_id: str = "ada") -> dict[str, str]:
-    """Stores the facts, ready to be found by meaning; their ids by name."""
+    """Store the facts, wait until they are searchable, and return their ids by name."""
     records = {name: ClientMemoryRecord(text=text, user_id=user_id, topics=[name]) for name, text in FACTS.items()}
     done = await memory.create_long_term_memory(list(records.values()), wait=20)
     assert (done.status, done.searchable) == ("ok", True)
@@ -49,7 +49,7 @@ async def test_memories_are_stored_read_changed_and_deleted(memory: MemoryAPICli
         await memory.get_long_term_memory(ids["tea"])
 
 
-async def test_a_memory_is_read_as_it_was_and_an_edit_can_give_it_a_slot(memory: MemoryAPIClient) -> None:
+async def test_memory_can_be_read_as_of_a_date_and_given_a_slot(memory: MemoryAPIClient) -> None:
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2022, 2024)]
     names = ("Turin", "Oslo", "Rome")
     ids: dict[str, str] = {}
@@ -79,7 +79,7 @@ async def test_a_memory_is_read_as_it_was_and_an_edit_can_give_it_a_slot(memory:
     assert (await memory.get_long_term_memory(ids["Turin"])).valid_to == years[2]
 
 
-async def test_the_client_sees_procedural_memories_as_they_are(memory: MemoryAPIClient) -> None:
+async def test_client_returns_procedural_memory_type(memory: MemoryAPIClient) -> None:
     how = ClientMemoryRecord(text="To prune a hive, wait for a cold morning.", memory_type="procedural")
     assert (await memory.create_long_term_memory([how], wait=20)).searchable
     assert (await memory.get_long_term_memory(how.id)).memory_type == "procedural"
@@ -90,7 +90,7 @@ async def test_the_client_sees_procedural_memories_as_they_are(memory: MemoryAPI
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
-async def test_memories_are_found(memory: MemoryAPIClient, mode: str) -> None:
+async def test_search_finds_memories_in_every_mode(memory: MemoryAPIClient, mode: str) -> None:
     ids = await remember(memory)
     page = await memory.search_long_term_memory("hives of bees", search_mode=mode, user_id=UserId(eq="ada"), limit=2)
     assert page.memories[0].id == ids["bees"]
@@ -98,7 +98,7 @@ async def test_memories_are_found(memory: MemoryAPIClient, mode: str) -> None:
         await memory.search_long_term_memory("x", search_mode=mode, hybrid_alpha=7.0)
 
 
-async def test_search_takes_filters_recency_and_a_rewritten_query(memory: MemoryAPIClient) -> None:
+async def test_search_accepts_filters_recency_and_query_optimization(memory: MemoryAPIClient) -> None:
     ids = await remember(memory)
     page = await memory.search_long_term_memory(
         "what does she drink?",
@@ -113,14 +113,14 @@ async def test_search_takes_filters_recency_and_a_rewritten_query(memory: Memory
     assert (await memory.search_long_term_memory("tea", user_id={"eq": "nobody"})).memories == []
 
 
-async def test_what_is_hardly_trusted_is_left_out(memory: MemoryAPIClient) -> None:
+async def test_search_excludes_memories_below_min_trust(memory: MemoryAPIClient) -> None:
     records = [ClientMemoryRecord(text="Ada likes tea."), ClientMemoryRecord(text="A page says Ada hates tea.", source_class="tool")]
     await memory.create_long_term_memory(records, wait=20)
     assert len((await memory.search_long_term_memory("")).memories) == 2
     assert [one.text for one in (await memory.search_long_term_memory("", min_trust=0.5)).memories] == ["Ada likes tea."]
 
 
-async def test_a_search_explains_itself(memory: MemoryAPIClient) -> None:
+async def test_search_explains_its_ranking(memory: MemoryAPIClient) -> None:
     ids = await remember(memory)
     page = await memory.search_long_term_memory("hives of bees", explain=True, timezone="Europe/Lisbon", reference_time=datetime.now(UTC))
     assert page.memories[0].explanation
@@ -149,7 +149,7 @@ async def test_memories_are_forgotten_by_a_policy(memory: MemoryAPIClient) -> No
     assert (await memory.get_long_term_memory(spared.id)).text == spared.text
 
 
-async def test_repeats_are_merged(memory: MemoryAPIClient) -> None:
+async def test_compact_merges_duplicates(memory: MemoryAPIClient) -> None:
     for _ in range(2):
         record = ClientMemoryRecord(text="Ada has a red bicycle.", user_id="ada", memory_type=MemoryTypeEnum.SEMANTIC)
         await memory.create_long_term_memory([record], deduplicate=False, wait=20)
@@ -158,7 +158,7 @@ async def test_repeats_are_merged(memory: MemoryAPIClient) -> None:
     assert merged.operation_id
 
 
-async def test_every_page_of_a_search_is_read(memory: MemoryAPIClient) -> None:
+async def test_search_all_reads_every_page(memory: MemoryAPIClient) -> None:
     ids = await remember(memory)
     found = [hit.id async for hit in memory.search_all_long_term_memories("", user_id={"eq": "ada"}, batch_size=2)]
     assert sorted(found) == sorted(ids.values())
@@ -166,14 +166,14 @@ async def test_every_page_of_a_search_is_read(memory: MemoryAPIClient) -> None:
     assert (first.total, first.next_offset) == (3, 2)
 
 
-async def test_many_memories_are_stored_in_parts(memory: MemoryAPIClient) -> None:
+async def test_bulk_create_stores_memories_in_batches(memory: MemoryAPIClient) -> None:
     records = [ClientMemoryRecord(text=f"Locker {number} belongs to team {number}.") for number in range(5)]
     answers = await memory.bulk_create_long_term_memories([records], batch_size=2, delay_between_batches=0)
     assert [answer.status for answer in answers] == ["ok"] * 3
     assert {(await memory.get_long_term_memory(record.id)).text for record in records} == {record.text for record in records}
 
 
-async def test_a_prompt_is_made_of_a_session_and_memories(memory: MemoryAPIClient) -> None:
+async def test_prompt_contains_session_and_memories(memory: MemoryAPIClient) -> None:
     await remember(memory)
     await memory.append_messages("chat", [{"role": "user", "content": "Good morning!"}], user_id="ada")
     prompt = await memory.memory_prompt(
@@ -188,7 +188,7 @@ async def test_a_prompt_is_made_of_a_session_and_memories(memory: MemoryAPIClien
     assert [found.text for found in hydrated.long_term_memories or []] == [FACTS["bees"]]
 
 
-async def test_one_key_is_one_request(memory: MemoryAPIClient) -> None:
+async def test_idempotency_key_identifies_one_request(memory: MemoryAPIClient) -> None:
     key = f"import-{ULID()}"
     record = ClientMemoryRecord(text="Written under a key.")
     assert (await memory.create_long_term_memory([record], idempotency_key=key)).status == "ok"
@@ -201,11 +201,11 @@ async def test_one_key_is_one_request(memory: MemoryAPIClient) -> None:
 
 
 async def give_up(runtime: Runtime) -> None:
-    """Lets everything that waits on memories be given up, as after too many tries."""
+    """Mark all pending memory work as given up, as after too many tries."""
     await runtime.outbox.claim_kind(DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
 
 
-async def test_work_is_listed_looked_at_replayed_and_dropped(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
+async def test_operations_can_be_listed_read_replayed_and_dropped(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
     memory, runtime = waiting
     record = MemoryRecord(id=str(ULID()), text="Nobody has embedded this yet.")
     stored = await memory.create_long_term_memory([record], wait=0.1)
@@ -237,7 +237,7 @@ async def test_work_is_listed_looked_at_replayed_and_dropped(waiting: tuple[Memo
         await memory.get_operation("memory-nothing")
 
 
-async def test_a_wait_that_is_too_short_says_pending(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
+async def test_expired_wait_returns_pending(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
     memory, _ = waiting
     await memory.append_messages("slow", [{"role": "user", "content": "Nobody reads this."}])
     assert (await memory.flush_working_memory("slow", wait=0.1)).status == "pending"

@@ -1,4 +1,4 @@
-"""The nine tools end to end: a model's calls, in its provider's shape, against a real server, through both clients."""
+"""Test the nine tools end to end: tool calls in provider shape, both clients, a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 
 async def called(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada", **arguments: Any) -> ToolCallResolutionResult:
-    """The result of a call as OpenAI's models make it."""
+    """Return the result of a call in the shape of OpenAI models."""
     call = {"id": "call-1", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
     result = await memory.resolve_tool_call(call, "talk", user_id=user_id)
     assert set(result) == {"success", "function_name", "result", "error", "formatted_response"}
@@ -20,7 +20,7 @@ async def called(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada"
 
 
 async def succeeded(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada", **arguments: Any) -> dict[str, Any]:
-    """What a call gave that went well."""
+    """Return the result of a call, and assert that it succeeded."""
     result = await called(memory, tool, user_id, **arguments)
     assert result["success"], result["error"]
     assert result["error"] is None
@@ -29,7 +29,7 @@ async def succeeded(memory: MemoryAPIClient, tool: str, user_id: str | None = "a
     return result["result"]
 
 
-async def test_what_a_model_stores_it_finds_changes_and_deletes(memory: MemoryAPIClient) -> None:
+async def test_model_stores_finds_edits_and_deletes_memories(memory: MemoryAPIClient) -> None:
     stored = await succeeded(
         memory,
         "eagerly_create_long_term_memory",
@@ -66,7 +66,7 @@ async def test_what_a_model_stores_it_finds_changes_and_deletes(memory: MemoryAP
     assert "not found" in str(gone["error"])
 
 
-async def test_pages_of_a_search(memory: MemoryAPIClient) -> None:
+async def test_search_tool_returns_pages(memory: MemoryAPIClient) -> None:
     records = [ClientMemoryRecord(text=f"Locker {number} is blue.", user_id="ada") for number in range(3)]
     await memory.create_long_term_memory(records, wait=20)
     first = await succeeded(memory, "search_memory", query="blue locker", max_results=2)
@@ -76,7 +76,7 @@ async def test_pages_of_a_search(memory: MemoryAPIClient) -> None:
     assert {hit["id"] for hit in first["memories"] + last["memories"]} == {record.id for record in records}
 
 
-async def test_a_model_sees_nothing_of_other_users(memory: MemoryAPIClient) -> None:
+async def test_model_cannot_see_memories_of_other_users(memory: MemoryAPIClient) -> None:
     secret = ClientMemoryRecord(text="Eve's safe opens with 4711.", user_id="eve")
     await memory.create_long_term_memory([secret], wait=20)
     for mode in ("semantic", "keyword", "hybrid"):
@@ -95,7 +95,7 @@ async def test_a_model_sees_nothing_of_other_users(memory: MemoryAPIClient) -> N
     assert (await succeeded(memory, "search_memory", "eve", query="safe code"))["memories"][0]["id"] == secret.id
 
 
-async def test_a_model_notes_and_reads_what_belongs_to_the_conversation(memory: MemoryAPIClient) -> None:
+async def test_model_reads_and_writes_session_data_and_memories(memory: MemoryAPIClient) -> None:
     new = await succeeded(memory, "get_or_create_working_memory")
     assert (new["created"], new["message_count"], new["memory_count"], new["data"]) == (True, 0, 0, {})
     await memory.append_messages("talk", [{"role": "user", "content": "Book me a table."}], user_id="ada")
@@ -124,7 +124,7 @@ async def test_a_model_notes_and_reads_what_belongs_to_the_conversation(memory: 
     assert mine.user_id == "ada"
 
 
-async def test_the_methods_of_the_tools(memory: MemoryAPIClient) -> None:
+async def test_tool_methods_can_be_called_directly(memory: MemoryAPIClient) -> None:
     created = await memory.get_or_create_working_memory_tool("direct", long_term_memory_strategy=MemoryStrategyConfig(strategy="summary"))
     assert created["created"] is True
     assert (await memory.add_memory_tool("direct", "Ada rows.", "semantic", entities=["Ada"]))["success"] is True
@@ -141,7 +141,7 @@ async def test_the_methods_of_the_tools(memory: MemoryAPIClient) -> None:
         assert failed["summary"].startswith("Error ")
 
 
-async def test_calls_of_several_providers_in_one_turn(memory: MemoryAPIClient) -> None:
+async def test_one_turn_resolves_tool_calls_of_several_providers(memory: MemoryAPIClient) -> None:
     results = await memory.resolve_tool_calls(
         [
             {"type": "tool_use", "id": "t1", "name": "update_working_memory_data", "input": {"data": {"a": 1}}},

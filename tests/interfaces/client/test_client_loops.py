@@ -1,4 +1,4 @@
-"""One client in several event loops, and answers that are lost: every call works, and nothing is stored twice."""
+"""Test one client in several event loops and with lost responses: every call works, nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class LosesAnswers(httpx.AsyncBaseTransport):
-    """Carries out every request, and loses the answer to the first attempt of each."""
+    """Carry out every request, and drop the response to each first attempt."""
 
     def __init__(self) -> None:
         self._inner = httpx.AsyncHTTPTransport()
@@ -43,7 +43,7 @@ async def user(server: str) -> tuple[MemoryClientConfig, str]:
 
 
 async def in_a_thread(call: Any) -> Any:
-    """What `call` returns, as a program without an event loop runs it."""
+    """Return the result of `call`, run as in a program without an event loop."""
     return await asyncio.to_thread(call)
 
 
@@ -53,7 +53,7 @@ async def stored(config: MemoryClientConfig, user_id: str) -> list[str]:
         return sorted(memory.text for memory in found.memories)
 
 
-async def test_a_client_works_in_one_run_after_another(user: tuple[MemoryClientConfig, str]) -> None:
+async def test_client_works_in_consecutive_event_loops(user: tuple[MemoryClientConfig, str]) -> None:
     config, user_id = user
     client = MemoryClient(config)
 
@@ -77,7 +77,7 @@ async def test_a_client_works_in_one_run_after_another(user: tuple[MemoryClientC
     assert facts == ["Fact 0", "Fact 1", "Fact 2", "Fact 3"]
 
 
-async def test_a_client_works_in_loops_that_run_at_a_time_and_after_a_loop_that_was_closed_early(
+async def test_client_works_in_concurrent_loops_and_after_an_early_closed_loop(
     user: tuple[MemoryClientConfig, str],
 ) -> None:
     config, user_id = user
@@ -104,7 +104,7 @@ async def test_a_client_works_in_loops_that_run_at_a_time_and_after_a_loop_that_
     assert len(await stored(config, user_id)) == 7 * 5
 
 
-async def test_an_answer_that_is_lost_stores_nothing_twice(user: tuple[MemoryClientConfig, str]) -> None:
+async def test_lost_response_stores_nothing_twice(user: tuple[MemoryClientConfig, str]) -> None:
     config, user_id = user
     client = MemoryClient(config, transport=LosesAnswers())
 
@@ -123,7 +123,7 @@ async def test_an_answer_that_is_lost_stores_nothing_twice(user: tuple[MemoryCli
     assert texts == ["A note", "Fact 0", "Fact 1"]
 
 
-async def test_memories_are_given_as_dicts(user: tuple[MemoryClientConfig, str]) -> None:
+async def test_client_accepts_memories_as_dicts(user: tuple[MemoryClientConfig, str]) -> None:
     config, user_id = user
     async with MemoryClient(config) as client:
         await client.memories.create([{"text": "Ada likes tea", "user_id": user_id, "id": None, "topics": ["food"]}])

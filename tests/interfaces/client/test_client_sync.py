@@ -1,4 +1,4 @@
-"""The synchronous client is made of the asynchronous one, has the same methods with the same signatures, and can be shared by threads."""
+"""Test the generated synchronous client: same methods and signatures as the asynchronous one, thread-safe."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUBLIC = sorted(name for name in dir(MemoryClient) if not name.startswith("_"))
 CONFIG = MemoryClientConfig(base_url="http://memory")
 
 
-def test_the_files_are_what_the_script_makes() -> None:
+def test_generated_files_are_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -47,12 +47,12 @@ def test_every_client_has_all_methods_and_properties(client: type[Any]) -> None:
 
 
 def hints(function: Any) -> dict[str, str]:
-    """Its annotations as text, with what only one of the two kinds can have taken away."""
+    """Return the annotations as text, normalized to ignore the differences between the two kinds."""
     return {name: str(hint).replace("AsyncIterator", "Iterator") for name, hint in get_type_hints(function).items()}
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_signatures_are_the_same(name: str) -> None:
+def test_sync_and_async_signatures_match(name: str) -> None:
     ours, theirs = getattr(SyncMemoryClient, name), getattr(MemoryClient, name)
     assert not inspect.iscoroutinefunction(ours)
     assert not inspect.isasyncgenfunction(ours)
@@ -67,7 +67,7 @@ NOUNS = sorted(name for name, value in vars(PLAIN).items() if isinstance(value, 
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
+def test_sync_and_async_resources_have_the_same_methods(noun: str) -> None:
     resources = [getattr(client(CONFIG), noun) for client in (SyncMemoryClient, MemoryClient)]
     ours, theirs = ({name: getattr(resource, name) for name in dir(resource) if not name.startswith("_")} for resource in resources)
     assert ours.keys() == theirs.keys()
@@ -78,7 +78,7 @@ def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
         assert not inspect.iscoroutinefunction(method)
 
 
-def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
+def test_every_archived_client_method_is_a_resource_method() -> None:
     flat = {name for name in vars(FlatCalls) if not name.startswith("_")}
     of_features = vars(FeatureResources(Transport(PLAIN.config), PLAIN.config))
     calls = {name for noun in NOUNS if noun not in of_features for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
@@ -87,13 +87,13 @@ def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
     assert calls - delegated == {"get_task", "change_messages", "pop_message", "schemas", "validate", "validate_search"}
 
 
-def test_both_are_made_in_the_same_way() -> None:
+def test_sync_and_async_factories_match() -> None:
     assert inspect.signature(create_memory_client_sync).parameters == inspect.signature(create_memory_client).parameters
     with pytest.raises(MemoryClientError, match="no memory server answers at"):
         create_memory_client_sync("http://127.0.0.1:1", timeout=5, max_retries=0)
 
 
-def test_what_is_safe_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_safe_requests_are_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int | Exception] = [503, httpx.ReadError("cut"), 200]
     waits: list[float] = []
 
@@ -115,14 +115,14 @@ def test_what_is_safe_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
             client.get_working_memory("")
 
 
-def test_a_closed_client_says_so() -> None:
+def test_closed_client_raises_on_use() -> None:
     client = SyncMemoryAPIClient(MemoryClientConfig(base_url="http://memory"))
     client.close()
     with pytest.raises(MemoryClientError, match="closed"):
         client.health_check()
 
 
-async def test_a_closed_asynchronous_client_says_so() -> None:
+async def test_closed_async_client_raises_on_use() -> None:
     client = MemoryAPIClient(MemoryClientConfig(base_url="http://memory"))
     await client.close()
     with pytest.raises(MemoryClientError, match="closed"):

@@ -1,4 +1,4 @@
-"""Answers are written as pydantic would write them."""
+"""Test that JSON responses match pydantic's own serialization."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPLANATION = AnswerExplanation(
         {"explanation": EXPLANATION, "large": -(2**80)},
     ],
 )
-def test_values_are_written_as_a_model_would_be(values: dict[str, Any]) -> None:
+def test_values_response_serializes_like_pydantic(values: dict[str, Any]) -> None:
     response = ValuesResponse(values)
     assert json.loads(response.body) == json.loads(to_json(values, inf_nan_mode="null"))
     assert (b"content-length", b"%d" % len(response.body)) in response.raw_headers

@@ -1,4 +1,4 @@
-"""The document that describes the API tells its reader what to send: each field says what it means, each example works."""
+"""Test that the OpenAPI document describes every field, and that every example works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 
 def _fields(value: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every field of every schema that stands anywhere in the document."""
+    """Yield every field of every schema in the document."""
     if isinstance(value, list):
         for index, one in enumerate(value):
             yield from _fields(one, f"{place}/{index}")
@@ -52,12 +52,12 @@ def _fields(value: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _names_itself(place: str, text: str) -> bool:
-    """Whether a description has no word that its field's name lacks."""
+    """True if a description only repeats words of the field's name."""
     words = {word.rstrip("s") for word in re.findall(r"[a-z]+", text.lower())} - {"the", "a", "an", "of", "it", "its", "this"}
     return words <= {word.rstrip("s") for word in re.findall(r"[a-z]+", place.rpartition("/")[2].lower())}
 
 
-def test_every_field_says_in_a_sentence_what_it_means(document: dict[str, Any]) -> None:
+def test_every_field_has_a_meaningful_description(document: dict[str, Any]) -> None:
     fields = dict(_fields(document))
     assert len(fields) >= 600
     silent = [place for place, shape in fields.items() if not shape.get("description", "").strip().endswith((".", "`."))]
@@ -65,11 +65,11 @@ def test_every_field_says_in_a_sentence_what_it_means(document: dict[str, Any]) 
     assert [place for place, shape in fields.items() if _names_itself(place, shape["description"])] == []
 
 
-def test_every_schema_says_what_it_describes(document: dict[str, Any]) -> None:
+def test_every_schema_has_a_description(document: dict[str, Any]) -> None:
     assert [name for name, schema in document["components"]["schemas"].items() if not schema.get("description")] == []
 
 
-def test_every_parameter_and_header_says_what_it_means(document: dict[str, Any]) -> None:
+def test_every_parameter_and_header_has_a_description(document: dict[str, Any]) -> None:
     silent: list[tuple[str, ...]] = []
     for method, path, operation in _operations(document):
         silent += [(method, path, one["name"]) for one in operation.get("parameters", []) if not one.get("description")]
@@ -91,13 +91,13 @@ def test_every_body_and_required_parameter_has_an_example(document: dict[str, An
     assert bare == []
 
 
-def test_the_story_of_the_examples_has_every_operation_once(document: dict[str, Any]) -> None:
+def test_example_story_covers_every_operation_once(document: dict[str, Any]) -> None:
     told = [one.operation_id for one in STORY]
     assert sorted(told) == sorted(operation["operationId"] for _, _, operation in _operations(document))
 
 
 class Reader:
-    """Follows the examples of a document: sends what they show, and fills in the ids that answers have shown."""
+    """Follow the examples of a document: send them, and fill in the ids that earlier answers returned."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
@@ -141,7 +141,7 @@ _stores = count()
 
 
 @pytest.mark.parametrize("mode", ["disabled", "token"])
-async def test_every_example_works_from_first_to_last_on_a_fresh_server(redis_url: str, mode: str) -> None:
+async def test_every_example_works_in_order_on_a_fresh_server(redis_url: str, mode: str) -> None:
     given = {"KEY_PREFIX": f"document-{next(_stores)}", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "AUTH_MODE": mode}
     settings = load_settings(**given, **({"AUTH_ADMIN_TOKEN": KEY} if mode == "token" else {}))
     headers = {"Authorization": f"Bearer {KEY}"} if mode == "token" else {}

@@ -1,4 +1,4 @@
-"""Hostile and odd input against the real server, on every route: never a 5xx, and a refusal that names the field."""
+"""Send hostile and odd input to every route of a real server: never a 5xx, and refusals name the field."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ STRICT = frozenset(
 )
 
 
-def test_every_route_with_a_body_is_here() -> None:
+def test_hostile_cases_cover_every_route_with_a_body() -> None:
     taking = {
         (method, r.path_format)
         for router in ROUTERS
@@ -102,7 +102,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_broken_bodies(live: httpx.AsyncClient, method: str, path: str, name: str) -> None:
+async def test_broken_bodies_get_422_with_a_hint(live: httpx.AsyncClient, method: str, path: str, name: str) -> None:
     body, hint = BROKEN[name]
     answer = await live.request(method, path, content=body, headers=JSON)
     assert answer.status_code == 422, answer.text[:300]
@@ -113,7 +113,7 @@ async def test_broken_bodies(live: httpx.AsyncClient, method: str, path: str, na
 
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_ten_megabytes(live: httpx.AsyncClient, method: str, path: str, chunked: bool) -> None:
+async def test_ten_megabyte_body_gets_413(live: httpx.AsyncClient, method: str, path: str, chunked: bool) -> None:
     async def pieces() -> Any:
         for _ in range(160):
             yield b"x" * 65536
@@ -131,7 +131,7 @@ async def test_many_unknown_keys_are_ignored(live: httpx.AsyncClient, method: st
 
 
 def _put(base: Any, path: tuple[str | int, ...], value: Any) -> Any:
-    """A copy of `base` with `value` at `path`; what is missing on the way is made."""
+    """Return a copy of `base` with `value` at `path`, creating missing levels."""
     if not path:
         return value
     if isinstance(path[0], int):
@@ -140,7 +140,7 @@ def _put(base: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 def _named(answer: httpx.Response, path: tuple[str | int, ...]) -> bool:
-    """Whether a refusal names the field at `path`: in its message, and as far as the field can be known in `loc`."""
+    """True if a refusal names the field at `path` in its message and, where possible, in `loc`."""
     last = next(part for part in reversed(path) if isinstance(part, str))
     return any(last in problem["msg"] for problem in answer.json()["detail"])
 
@@ -188,14 +188,16 @@ def _body(route: tuple[str, str], path: tuple[str | int, ...], value: Any) -> An
 
 @pytest.mark.parametrize("name", BAD_IDS)
 @pytest.mark.parametrize(("route", "path"), IDS)
-async def test_bad_ids_in_bodies(live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], name: str) -> None:
+async def test_invalid_ids_in_bodies_are_rejected_by_name(
+    live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], name: str
+) -> None:
     answer = await live.request(*route, json=_body(route, path, BAD_IDS[name]))
     assert answer.status_code == 422, answer.text[:300]
     assert _named(answer, path)
 
 
 @pytest.mark.parametrize(("route", "path"), IDS)
-async def test_lone_surrogates_in_ids(live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...]) -> None:
+async def test_lone_surrogates_in_ids_are_rejected(live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...]) -> None:
     body = json.dumps(_body(route, path, "\ud800")).encode()
     answer = await live.request(*route, content=body, headers=JSON)
     assert answer.status_code == 422
@@ -205,7 +207,9 @@ async def test_lone_surrogates_in_ids(live: httpx.AsyncClient, route: tuple[str,
 
 @pytest.mark.parametrize("given", GOOD_IDS)
 @pytest.mark.parametrize(("route", "path"), IDS)
-async def test_odd_but_good_ids_in_bodies(live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], given: str) -> None:
+async def test_unusual_valid_ids_in_bodies_are_accepted(
+    live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], given: str
+) -> None:
     await live.request(*PUT, json=BODIES[PUT])
     body = _body(route, path, given)
     if route == CREATE and path[-1] != "id":
@@ -216,7 +220,7 @@ async def test_odd_but_good_ids_in_bodies(live: httpx.AsyncClient, route: tuple[
 
 
 @pytest.mark.parametrize("given", [given for given in GOOD_IDS if "/" not in given])
-async def test_odd_but_good_ids_in_paths(live: httpx.AsyncClient, given: str) -> None:
+async def test_unusual_valid_ids_in_paths_are_accepted(live: httpx.AsyncClient, given: str) -> None:
     quoted = "".join(f"%{byte:02X}" for byte in given.encode())
     url = f"/v1/working-memory/{quoted}"
     assert (await live.put(url, json={"messages": [MESSAGE], "user_id": given, "namespace": given})).status_code == 200
@@ -229,7 +233,7 @@ async def test_odd_but_good_ids_in_paths(live: httpx.AsyncClient, given: str) ->
 
 @pytest.mark.parametrize("content", [None, [], {}, 5, True, "", "  \n", "\0", "\u200b"])
 @pytest.mark.parametrize("route", [PUT, APPEND])
-async def test_bad_content(live: httpx.AsyncClient, route: tuple[str, str], content: Any) -> None:
+async def test_invalid_message_content_is_rejected_by_name(live: httpx.AsyncClient, route: tuple[str, str], content: Any) -> None:
     answer = await live.request(*route, json={"messages": [{"role": "user", "content": content}]})
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][:4] == ["body", "messages", 0, "content"]
@@ -237,7 +241,7 @@ async def test_bad_content(live: httpx.AsyncClient, route: tuple[str, str], cont
 
 @pytest.mark.parametrize("text", [None, [], 5, "", "  ", "\0", "\u200b\ufeff", "x" * 70_000])
 @pytest.mark.parametrize("route", [CREATE, EDIT])
-async def test_bad_texts_of_memories(live: httpx.AsyncClient, route: tuple[str, str], text: Any) -> None:
+async def test_invalid_memory_text_is_rejected_by_name(live: httpx.AsyncClient, route: tuple[str, str], text: Any) -> None:
     if route == EDIT and text is None:
         return
     path = ("memories", 0, "text") if route == CREATE else ("text",)
@@ -262,7 +266,9 @@ DATES: list[tuple[tuple[str, str], tuple[str | int, ...]]] = [
     "date", ["10000-01-01T00:00:00Z", "0000-01-01", -1e20, 1e20, "yesterday", "", [], {}, True, "9" * 5000, "0001-01-01T00:00:00+14:00"]
 )
 @pytest.mark.parametrize(("route", "path"), DATES)
-async def test_absurd_dates(live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], date: Any) -> None:
+async def test_absurd_dates_are_rejected_by_name(
+    live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], date: Any
+) -> None:
     answer = await live.request(*route, json=_body(route, path, date))
     assert answer.status_code == 422, answer.text[:300]
     assert _named(answer, path)
@@ -270,7 +276,7 @@ async def test_absurd_dates(live: httpx.AsyncClient, route: tuple[str, str], pat
 
 @pytest.mark.parametrize("literal", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000])
 @pytest.mark.parametrize(("route", "path"), DATES)
-async def test_numbers_that_are_no_dates(
+async def test_numbers_that_are_not_dates_are_rejected(
     live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], literal: bytes
 ) -> None:
     body = json.dumps(_body(route, path, "@")).encode().replace(b'"@"', literal)
@@ -354,7 +360,7 @@ async def test_naive_and_epoch_dates_are_normalised(live: httpx.AsyncClient, giv
         (PROMPT, ("long_term_search",), {"limit": 0}),
     ],
 )
-async def test_wrong_values_are_refused_by_name(
+async def test_invalid_values_are_rejected_by_name(
     live: httpx.AsyncClient, route: tuple[str, str], path: tuple[str | int, ...], value: Any
 ) -> None:
     answer = await live.request(*route, json=_body(route, path, value))
@@ -368,7 +374,7 @@ async def test_wrong_values_are_refused_by_name(
     ["", "   ", "the and of", "@user_id:{*}", "*", "(((", "'\"\\", "-x", "%%a%%", "a|b", "=>[KNN 5 @v $b]", "😀", "\u200b", "x" * 60_000],
 )
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
-async def test_hostile_search_texts(live: httpx.AsyncClient, text: str, mode: str) -> None:
+async def test_hostile_search_texts_never_cause_a_server_error(live: httpx.AsyncClient, text: str, mode: str) -> None:
     for body in ({"text": text, "search_mode": mode}, {"text": text, "search_mode": mode, "namespace": {"eq": "x} | @user_id:{*"}}):
         answer = await live.request(*SEARCH, json=body)
         assert answer.status_code in (200, 400), answer.text[:300]

@@ -1,4 +1,4 @@
-"""Bad input over HTTP, as the last mile of somebody's program sends it: a 4xx that names the field, never a 500, and no harm done."""
+"""Send bad input over HTTP: a 4xx that names the field, never a 500, and no damage."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def send(http: httpx.AsyncClient, method: str, path: str, body: Any) -> ht
 
 
 @pytest.mark.parametrize(("method", "path", "body", "field"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-async def test_refused_with_the_name_of_the_field(http: httpx.AsyncClient, method: str, path: str, body: Any, field: str) -> None:
+async def test_bad_input_is_refused_with_the_field_name(http: httpx.AsyncClient, method: str, path: str, body: Any, field: str) -> None:
     answer = await send(http, method, path, body)
 
     assert 400 <= answer.status_code < 500, answer.text[:300]
@@ -102,7 +102,7 @@ async def test_refused_with_the_name_of_the_field(http: httpx.AsyncClient, metho
 
 
 @pytest.mark.parametrize("body", [case[1] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
-async def test_unusual_but_right(http: httpx.AsyncClient, body: Any) -> None:
+async def test_unusual_valid_messages_are_accepted(http: httpx.AsyncClient, body: Any) -> None:
     session = f"/v1/working-memory/{ULID()}"
 
     answer = await send(http, "POST", f"{session}/messages", body)
@@ -114,7 +114,7 @@ async def test_unusual_but_right(http: httpx.AsyncClient, body: Any) -> None:
 
 
 @pytest.mark.parametrize("session_id", SESSION_IDS, ids=range(len(SESSION_IDS)))
-async def test_any_readable_id_is_an_id(memory: MemoryAPIClient, session_id: str) -> None:
+async def test_any_printable_id_is_accepted(memory: MemoryAPIClient, session_id: str) -> None:
     await memory.append_messages(session_id, [{"role": "user", "content": session_id}], user_id=session_id)
 
     session = await memory.get_working_memory(session_id, user_id=session_id)
@@ -124,7 +124,7 @@ async def test_any_readable_id_is_an_id(memory: MemoryAPIClient, session_id: str
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_ten_megabytes_are_too_large(http: httpx.AsyncClient, declared: bool) -> None:
+async def test_ten_megabyte_body_gets_413(http: httpx.AsyncClient, declared: bool) -> None:
     body = json.dumps(said(content="x" * 10_000_000)).encode()
 
     async def pieces() -> Any:
@@ -139,15 +139,15 @@ async def test_ten_megabytes_are_too_large(http: httpx.AsyncClient, declared: bo
     assert "MAX_BODY_BYTES" in answer.text
 
 
-async def test_a_body_that_is_not_declared_as_json(http: httpx.AsyncClient) -> None:
+async def test_body_without_json_content_type_gets_200_or_415(http: httpx.AsyncClient) -> None:
     answer = await http.post(APPEND, content=json.dumps(said()).encode(), headers={"content-type": "text/plain"})
     assert answer.status_code in (200, 415), "taken or refused, never a 500"
 
 
-async def test_a_path_that_does_not_exist(http: httpx.AsyncClient) -> None:
+async def test_unknown_path_gets_404_and_wrong_method_405(http: httpx.AsyncClient) -> None:
     assert (await http.get("/v1/nothing")).status_code == 404
     assert (await http.patch("/v1/memory/prompt", json={})).status_code == 405
 
 
-async def test_the_server_is_well_after_all_that(memory: MemoryAPIClient) -> None:
+async def test_server_stays_ready_after_bad_input(memory: MemoryAPIClient) -> None:
     assert (await memory.ready())["ready"] is True

@@ -21,7 +21,7 @@ BODY = {"memories": [{"id": "miso", "text": "The cat is called Miso."}]}
 HEADERS = {"Idempotency-Key": "killed"}
 
 
-async def test_the_key_of_a_killed_process_is_free_when_its_lease_ends_as_the_refusal_says(tmp_path: Path) -> None:
+async def test_idempotency_key_of_a_killed_process_is_free_after_its_lease(tmp_path: Path) -> None:
     async with running(tmp_path, "redis", "--data-dir", "data") as redis:
         url = await redis.said(r"REDIS_URL=(\S+)")
         async with (

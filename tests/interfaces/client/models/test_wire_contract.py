@@ -1,4 +1,4 @@
-"""The wire models against the published contract: every schema, field, type, default and bound, from its `contract.json`."""
+"""Compare every schema, field, type, default and bound of the wire models with the published `contract.json`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_nullable(schema: dict[str, Any]) -> bool:
 
 
 def flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the keywords of its only branch that is not null."""
+    """Return the schema merged with the keywords of its only non-null branch."""
     branches = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     return {**schema, **branches[0]} if len(branches) == 1 else schema
 
@@ -56,7 +56,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("name", "field", "wanted"), FIELDS)
-def test_field_is_as_in_the_contract(name: str, field: str, wanted: dict[str, Any]) -> None:
+def test_field_matches_the_contract(name: str, field: str, wanted: dict[str, Any]) -> None:
     model = model_of(name)
     schema = model.model_json_schema()
     found = schema["properties"].get(field)
@@ -91,14 +91,14 @@ def check_generated(value: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ENUMS)
-def test_enum_has_the_values_of_the_contract(name: str) -> None:
+def test_enum_values_match_the_contract(name: str) -> None:
     kind: type[enum.Enum] = getattr(models, name)
     values = sorted(str(member.value) for member in kind)
     assert values == sorted(ENUMS[name]["values"]) or f"{name}: enum {json.dumps(values)}" in EXCEPTIONS
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_unknown_fields_are_treated_as_in_the_contract(name: str) -> None:
+def test_unknown_field_handling_matches_the_contract(name: str) -> None:
     extra = model_of(name).model_config.get("extra", "ignore")
     said = {"ignore": "ignored", "allow": "kept", "forbid": "refused"}[extra]
     assert said == OBJECTS[name]["unknown_fields"] or f"{name}: unknown fields {said}" in EXCEPTIONS

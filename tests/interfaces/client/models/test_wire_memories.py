@@ -1,4 +1,4 @@
-"""Memories, sessions and free JSON: limits, defaults and what they refuse."""
+"""Test the limits, defaults and refusals of memories, sessions and free JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agent_memory_client.models import (
 
 
 def problems(model: type[BaseModel], **fields: Any) -> dict[str, str]:
-    """field -> message of the refusal."""
+    """Return a mapping of field to refusal message."""
     with pytest.raises(ValidationError) as caught:
         model.model_validate(fields)
     return {".".join(map(str, problem["loc"])): problem["msg"] for problem in caught.value.errors()}
@@ -40,13 +40,13 @@ def record(**fields: Any) -> ExtractedMemoryRecord:
 
 
 @pytest.mark.parametrize("name", ["topics", "entities", "extracted_from"])
-def test_commas_in_tags_are_refused_with_the_fix(name: str) -> None:
+def test_comma_in_tag_is_rejected_with_the_fix(name: str) -> None:
     message = problems(ExtractedMemoryRecord, id="m", text="x", **{name: ["fine", "a,b"]})[name]
     assert "item 1" in message
     assert "split" in message
 
 
-def test_blank_tags_count_as_nothing() -> None:
+def test_blank_tags_are_dropped() -> None:
     assert record(topics=["", "tea", "  "]).topics == ["tea"]
     assert record(topics=[]).topics == []
 
@@ -58,7 +58,7 @@ def test_tags_are_limited_in_number_and_size() -> None:
     assert "256 bytes" in problems(ExtractedMemoryRecord, id="m", text="x", topics=["ö" * 129])["topics"]
 
 
-def test_tags_are_normalised() -> None:
+def test_tags_are_normalized_to_nfc() -> None:
     assert record(topics=["cafe\u0301"]).topics == ["caf\u00e9"]
 
 
@@ -69,20 +69,20 @@ def test_text_is_limited_in_bytes() -> None:
     assert "blank" in problems(ExtractedMemoryRecord, id="m", text=" ")["text"]
 
 
-def test_answers_are_read_without_the_rules_for_callers() -> None:
+def test_responses_are_parsed_without_request_limits() -> None:
     stored = {"id": "m", "text": "x" * 70_000, "topics": ["a,b"], "extracted_from": ["1,2"], "new_key": 1}
     read = MemoryRecord.model_validate(stored, context=ANSWER)
     assert (read.topics, read.extracted_from, len(read.text)) == (["a,b"], ["1,2"], 70_000)
 
 
-def test_the_type_of_a_memory_depends_on_where_it_is_made() -> None:
+def test_default_memory_type_depends_on_the_model() -> None:
     assert record().memory_type == "semantic"
     assert ClientMemoryRecord(text="x").memory_type is MemoryTypeEnum.MESSAGE
     assert f"{MemoryTypeEnum.EPISODIC}" == "episodic"
     assert "memory_type" in problems(ExtractedMemoryRecord, id="m", text="x", memory_type="opinion")
 
 
-def test_a_memory_of_a_session_may_come_without_an_id() -> None:
+def test_session_memory_may_omit_its_id() -> None:
     session = UpdateWorkingMemory.model_validate({"memories": [{"text": "a", "pinned": True}, {"id": "own", "text": "b"}]})
     assert [type(memory) for memory in session.memories] == [ClientMemoryRecord, MemoryRecord]
     assert session.memories[0].pinned is True
@@ -91,7 +91,7 @@ def test_a_memory_of_a_session_may_come_without_an_id() -> None:
     assert list(problems(UpdateWorkingMemory, memories=[{"id": "", "text": "b"}])) == ["memories.0.MemoryRecord.id"]
 
 
-def test_instances_are_accepted_as_memories_of_a_session() -> None:
+def test_session_accepts_memory_instances() -> None:
     made = ClientMemoryRecord(text="x")
     session = WorkingMemory(session_id="s", memories=[made, MemoryRecord(id="m", text="y")])
     assert [memory.id for memory in session.memories] == [made.id, "m"]
@@ -101,7 +101,7 @@ def test_a_session_id_in_the_body_is_ignored() -> None:
     assert "session_id" not in UpdateWorkingMemory.model_validate({"session_id": "a/b"}).model_dump()
 
 
-def test_the_fields_of_older_servers_are_read_and_never_sent() -> None:
+def test_fields_of_older_servers_are_read_but_never_sent() -> None:
     session = WorkingMemoryResponse.model_validate({"session_id": "s", "unsaved": True})
     assert session.unsaved is True
     assert {"unsaved", "new_session"}.isdisjoint(session.model_dump())
@@ -109,7 +109,7 @@ def test_the_fields_of_older_servers_are_read_and_never_sent() -> None:
 
 
 @pytest.mark.parametrize("ttl", [None, 0, -5, 3600])
-def test_ttls(ttl: int | None) -> None:
+def test_valid_ttls_are_accepted(ttl: int | None) -> None:
     assert UpdateWorkingMemory.model_validate({"ttl_seconds": ttl}).ttl_seconds == ttl
 
 
@@ -151,7 +151,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(alphabet=st.characters(exclude_categories=("Cs",))), JSON, max_size=4))
-def test_any_json_object_is_kept_as_it_is(data: dict[str, Any]) -> None:
+def test_json_objects_are_stored_unchanged(data: dict[str, Any]) -> None:
     assert depth(data) <= MAX_JSON_DEPTH
     assert UpdateWorkingMemory.model_validate({"data": data}).data == data
     assert record(metadata=data).metadata == data
@@ -159,7 +159,7 @@ def test_any_json_object_is_kept_as_it_is(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf"), {1: 2}, object(), b"x", (1,)])
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"k": [{"k": value}]}])
-def test_what_json_cannot_say_is_refused(bad: Any, wrap: Any) -> None:
+def test_values_outside_json_are_rejected(bad: Any, wrap: Any) -> None:
     assert list(problems(UpdateWorkingMemory, data={"key": wrap(bad)})) == ["data"]
     assert list(problems(ExtractedMemoryRecord, id="m", text="x", metadata={"key": wrap(bad)})) == ["metadata"]
 
@@ -172,7 +172,7 @@ def test_nesting_is_limited_to_32_levels() -> None:
     assert "32 levels" in problems(UpdateWorkingMemory, data={"a": nested(100_000)})["data"]
 
 
-def test_the_exact_limit_of_nesting() -> None:
+def test_nesting_limit_is_exact() -> None:
     value: dict[str, Any] = {}
     for _ in range(MAX_JSON_DEPTH - 1):
         value = {"a": value}
@@ -190,18 +190,18 @@ def test_an_edit_clears_with_empty_values_and_skips_null() -> None:
     assert "user_id" in problems(EditMemoryRecordRequest, user_id=" ")
 
 
-def test_creating_is_deduplicated_unless_said_otherwise() -> None:
+def test_create_deduplicates_by_default() -> None:
     assert CreateMemoryRecordRequest.model_validate({"memories": []}).deduplicate is True
     assert "memories.0.id" in problems(CreateMemoryRecordRequest, memories=[{"text": "x"}])
 
 
-def test_a_view_may_be_asked_for_with_nulls() -> None:
+def test_summary_view_request_accepts_nulls() -> None:
     view = CreateSummaryViewRequest.model_validate({"source": "long_term", "filters": None, "continuous": None})
     assert (view.filters, view.continuous, view.group_by) == ({}, False, [])
     assert "source" in problems(CreateSummaryViewRequest, source="elsewhere")
     assert "time_window_days" in problems(CreateSummaryViewRequest, source="long_term", time_window_days=0)
 
 
-def test_programs_may_say_completed_for_success() -> None:
+def test_completed_is_an_alias_of_success() -> None:
     assert TaskStatus.COMPLETED is TaskStatusEnum.SUCCESS
     assert TaskStatusEnum("success") == "success"
