@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -88,6 +89,7 @@ _GIVEN: dict[str, Any] = {
     "literal": "r",
     "query_terms": frozenset({"x", "r"}),
     "max_tokens": 100,
+    "vectors": np.zeros((1, 384), dtype=np.float32),
 }
 
 Reader = Callable[[str], object]
