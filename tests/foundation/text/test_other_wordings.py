@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_memory.foundation.text.languages.memory_requests import memory_request
-from agent_memory.foundation.text.languages.questions import is_about_everything
+from agent_memory.foundation.text.languages.questions import is_about_everything, is_bare_question
 
 EVERYTHING = """
 Give me a rundown of what you've got on me|Spill everything you know about me|If you had to describe me, what would you say?
@@ -66,6 +66,15 @@ NO_REQUEST = """
 Olvidé mis llaves|Lösche die dritte Zeile|Borra la última frase|Supprime la dernière phrase|删除第三行|Oublié mes clés|Forget my address?
 Meine Oma vergisst alles|Ich habe meinen Schlüssel vergessen|My doctor told me to remember my pills|我忘了带钥匙
 """
+QUESTIONS = """
+any idea where i parked|wie wird das wetter morgen|qué metro me deja en el centro|quel train je prends|c'est quoi une caldeira
+che treno prendo|на какой поезд мне сесть|w jakim miesiącu jest miodobranie
+köpeğim kaç yaşında|hamsi mevsimi ne zaman başlar|मैं कहाँ रहता हूँ|내 차 어디 있어
+"""
+STATEMENTS = """
+Где я живу, там тихо|Как я люблю чай|В какой-то момент я уехал|Nerede olduğunu biliyorum|क्या बात है|누가 왔어|기차를 타야 해|我知道他住在哪里
+我没有什么过敏|どこでも眠れます|C'est qui compte|Habe ich schon erledigt|Który raz to mówię
+"""
 
 
 def _lines(block: str) -> list[str]:
@@ -99,6 +108,16 @@ def test_paraphrased_forget_request_is_recognized(text: str, subject: str) -> No
 @pytest.mark.parametrize("text", _lines(NO_REQUEST))
 def test_text_that_resembles_a_request_is_none(text: str) -> None:
     assert memory_request(text) is None
+
+
+@pytest.mark.parametrize("text", _lines(QUESTIONS))
+def test_question_without_a_mark_in_other_shapes_is_recognized(text: str) -> None:
+    assert is_bare_question(text)
+
+
+@pytest.mark.parametrize("text", _lines(STATEMENTS))
+def test_statement_with_a_question_word_is_no_question(text: str) -> None:
+    assert not is_bare_question(text)
 
 
 @pytest.mark.parametrize(

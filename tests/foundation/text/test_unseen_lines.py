@@ -53,7 +53,7 @@ def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_pr
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
     questions = [is_bare_question(line["text"]) for line in lines("questions")]
-    assert share("questions with a mark recognized", questions, record_property) >= 0.06
+    assert share("questions recognized", questions, record_property) >= 0.35
     statements = [not is_bare_question(line["text"]) for line in lines("not_questions")]
     assert share("statements in a question's clothes kept", statements, record_property) >= 0.85
     requests = [(request := memory_request(line["text"])) is not None and request.kind == line["kind"] for line in lines("requests")]
@@ -94,7 +94,7 @@ def test_unseen_lines_of_six_writers_reach_the_measured_rates(record_property: R
     assert share("facts kept", [not is_filler(text) for text in of_kind["fact"]], record_property) >= 0.999
     assert share("facts that are no question", [not is_bare_question(text) for text in of_kind["fact"]], record_property) >= 0.93
     assert share("filler recognized", [is_filler(text) for text in of_kind["filler"]], record_property) >= 0.32
-    assert share("questions recognized", [is_bare_question(text) for text in of_kind["question"]], record_property) >= 0.05
+    assert share("questions recognized", [is_bare_question(text) for text in of_kind["question"]], record_property) >= 0.36
     requests = [(line["label"], memory_request(line["text"])) for line in given]
     others = [request is None for label, request in requests if label not in ("forget", "remember")]
     assert share("mentions left alone", others, record_property) >= 0.985

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,12 +18,19 @@ _MOST_QUERY_CHARS = 200
 _MOST_ASKED_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
+# A sentence with a full stop but no question mark is a statement.
+_STOPS = frozenset(".!。！｡।")
 _CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
 _QUOTES = "\"'“”«»„「『‘"
+# Questions without a mark are short.
+_UNMARKED_TOKENS = 14
+_UNMARKED_CHARACTERS = 24
+# Questions this short are understood without accents.
+_UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
 _MOST_TOKENS_AHEAD = 5
-"""Words before "you know about me": "Spill everything you know about me"."""
+"""The most words before "you know about me", as in "Spill everything you know about me"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,11 @@ class _Forms:
     openers: frozenset[str]
     endings: tuple[str, ...]
     subjects: frozenset[str]
+    plain: re.Pattern[str] | None
+    before: re.Pattern[str] | None
+    stated: re.Pattern[str] | None
+    with_accent: frozenset[str]
+    no_question: frozenset[str]
 
     def opens(self, text_tokens: Sequence[Token]) -> bool:
         """True if a clause begins like a question."""
@@ -52,11 +64,33 @@ class _Forms:
         return any(token.word in self.interrogatives for token in text_tokens) or self.ends(text_tokens)
 
     def ends(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a clause ends as only questions do."""
+        """True if a clause ends with words that only end questions."""
         if not self.endings or not text_tokens:
             return False
         whole = self.language.join(text_tokens).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
+
+    def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
+        """True for a longer clause whose first word asks only with an accent: "Cuando llueve me quedo en casa"."""
+        first = text_tokens[0]
+        return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
+
+    def is_plain(self, text_tokens: Sequence[Token]) -> bool:
+        """True if a sentence without a mark is a question."""
+        whole = self.language.join(text_tokens).text
+        if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self.no_question):
+            return True
+        return self.ends(text_tokens) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
+
+    def _starts(self, whole: str) -> Iterator[int]:
+        """Skip "so", "ok and" and the like before a question."""
+        yield 0
+        start = 0
+        for _ in range(_LEADS):
+            lead = None if self.before is None else self.before.match(whole, start)
+            if lead is None:
+                return
+            yield (start := lead.end())
 
     def _begins(self, text_tokens: Sequence[Token], words: frozenset[str]) -> bool:
         if self.language.blankless:
@@ -73,13 +107,18 @@ def _forms() -> Sequence[_Forms]:
             language.words("openers"),
             tuple(language.words("endings")),
             language.words("subjects"),
+            language.pattern("plain questions"),
+            language.openings("before questions"),
+            language.pattern("plain statements"),
+            language.words("asked with accent"),
+            language.words("no question"),
         )
         for language in languages().values()
     ]
 
 
 def is_bare_question(text: str) -> bool:
-    """True if a text is nothing but questions with marks: "Where do I live?", but not "I moved to Rome, did you know?"."""
+    """True if a text has only questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
@@ -96,19 +135,28 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
     if not clauses:
         return True
     if len(clauses) > 1 and len(clauses[0]) == 1 and not form.language.blankless and form.opens(clauses[1]):
-        clauses = clauses[1:]  # whoever is spoken to
+        clauses = clauses[1:]  # skip the word that addresses the listener
     first, rest = clauses[0], clauses[1:]
     if _MARK.search(sentence) is None:
-        return False
+        if sentence[-1] in _STOPS:
+            return False
+        most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
+        return not rest and len(first) <= most and form.is_plain(first) and not form.lacks_accent(first, sentence) and not _is_stated(first)
     if rest:
         return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
     return form.opens(first) or form.asks(first)
 
 
-def without_interrogatives(text: str) -> str:
-    """Return a question without its interrogatives: "meine Bank ist" of "wo meine Bank ist".
+def _is_stated(text_tokens: Sequence[Token]) -> bool:
+    """A statement that begins like a question: "What I like most is tea"."""
+    return any(form.stated is not None and form.stated.match(form.language.join(text_tokens).text) is not None for form in _forms())
 
-    Latin languages are told by their frequent words, since interrogatives overlap. English ones are stop words anyway.
+
+def without_interrogatives(text: str) -> str:
+    """Return a question without its interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
+
+    Interrogatives overlap between languages, so frequent words identify a language in Latin script. English
+    interrogatives are stop words anyway.
     """
     spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
@@ -181,13 +229,13 @@ class _Everything:
     """The least number of these words in a phrase."""
 
     def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
-        """True if a text of these words may hold such a phrase."""
+        """True if a text with these words may contain a phrase of `knowing`."""
         if self.language.blankless:
             return not ascii_only
         return len(self.known_words & words) >= self.least
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if tokens name what is known of the user ("… you know about me") and nothing after it."""
+        """True if tokens name what is known about the user ("… you know about me") and nothing else follows."""
         joined = self.language.join(text_tokens)
         m = None if self.knowing is None else self.knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -196,7 +244,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens are words of such questions, including the user and a verb of knowing."""
+        """True if all tokens are words of such questions, and they include the user and a verb of knowing."""
         if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in text_tokens):
             return False
         text = self.language.join(text_tokens).text
@@ -224,7 +272,7 @@ def _everything() -> Sequence[_Everything]:
 
 
 def _whole(form: _Everything, text_tokens: Sequence[Token]) -> bool:
-    """Match the question, ignoring politeness around it."""
+    """True if the tokens are a question about everything, ignoring polite words around it."""
     joined: Joined = form.language.join(text_tokens)
     text = joined.text
     for _ in range(_LEADS):
@@ -240,7 +288,7 @@ def _whole(form: _Everything, text_tokens: Sequence[Token]) -> bool:
 
 
 def _without(pattern: re.Pattern[str] | None, text: str, *, at_end: bool = False) -> str:
-    """Cut a pattern from one end; "" if nothing changes at the beginning."""
+    """Remove a pattern from the beginning, or from the end if `at_end`. Return "" if the beginning does not match."""
     if at_end:
         changed = text
         for _ in range(_LEADS):
