@@ -1,4 +1,7 @@
-"""Memory blocks in a prompt, first: label, size, purpose and text of each. Equal blocks give equal texts."""
+"""Show memory blocks at the top of a prompt, each with label, size, purpose and text.
+
+The text stays byte-identical while the blocks do.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from agent_memory.foundation.text.prompt_marks import escape_headings, part_head
 from agent_memory_client.models import SearchRequest
 from agent_memory_client.models.features.archive import ARCHIVED_TYPES, SAID_TYPES, archive_of, said_to
 
-_HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
+_HEAD = part_heading("blocks") + "Always keep these in mind. Each label shows how full its block is."
 _COUNTS = (
     "In the archive are {archived} memories (archival_memory_search), of conversations {message_count} messages (conversation_search)."
 )
@@ -40,17 +43,17 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the read of the blocks; None for a prompt without reader and session."""
+        """Return the section's reads, or None for a prompt that names neither reader nor session."""
         if ask.session is None and not any(ask.reader):
             return None
-        # The session knows its agent if the request names none.
+        # If the request names no agent, the script takes the agent from the session.
         asks_session = ask.session is not None and ask.reader.agent_id is None
         session = self._keys.session(self._keys.sid(ask.scope.tenant, ask.session)).meta if asks_session and ask.session else None
         return BlockReads(self._store, self._counter, ask, session, self._index, _counted(ask))
 
 
 def _counted(ask: PromptAsk) -> Sequence[str]:
-    """Return filters for the reader's archive and conversations if the request asks for their sizes."""
+    """Return the queries that count the reader's archive and messages, or () if the request does not ask for counts."""
     reader, options = ask.reader, ask.body.blocks
     if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
         return ()
@@ -73,7 +76,7 @@ class BlockReads:
     counted: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one script for all blocks, and searches that only count."""
+        """Queue one script that reads all blocks, and the searches that only count."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
         for clause in self.counted:
             queue_search(pipe, self.index, name_query(clause, 0, 0))
@@ -96,9 +99,9 @@ class BlocksContent:
     head: str = _HEAD
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
-        """Return the blocks that fit whole, most specific first: an agent would edit a cut one."""
+        """Keep the blocks that fit whole, most specific first. A cut block is not shown: an agent would edit it."""
         texts = {shown_block.block.label: block_text(shown_block.block, self.counter.count) for shown_block in self.blocks}
-        # A token is at least a byte.
+        # A token has at least one byte, so a text never has more tokens than bytes.
         if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
             return FittedBlocks(list(texts.values()), (), self.counter, self.head)
         left = tokens - PER_MESSAGE - self.counter.count(self.head)
@@ -136,7 +139,7 @@ class FittedBlocks:
 
 
 def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
-    """Format a block for a prompt, with its tokens if it has a token limit."""
+    """Format a block for a prompt. Its size in tokens is shown only if it has a token limit."""
     marks = f"{len(block.value):,} of {block.limit:,} characters"
     marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
     lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]

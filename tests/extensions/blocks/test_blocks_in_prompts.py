@@ -17,7 +17,7 @@ from agent_memory_client.models import MemoryPromptRequest
 from tests.extensions.blocks.conftest import Api
 from tests.support.commands import commands_under
 
-HEAD = "## From memory: blocks\nWhat is always kept in mind; behind each label stands how full the block is."
+HEAD = "## From memory: blocks\nAlways keep these in mind. Each label shows how full its block is."
 
 
 def names() -> dict[str, str]:
