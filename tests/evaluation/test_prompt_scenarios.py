@@ -18,6 +18,9 @@ from agent_memory_eval.scenarios import EXTRACTORS, Extractor, load_scenarios
 from agent_memory_eval.scripted_model import model_server
 from tests.support.stack import stack
 
+# The first test waits until all scenarios are played.
+pytestmark = pytest.mark.timeout(900)
+
 _DATA = Path(__file__).parents[1] / "data"
 SCENARIOS = [scenario for name in ("prompt_scenarios.yaml", "prompt_scenarios") for scenario in load_scenarios(_DATA / name)]
 RUNS = [(scenario.name, extractor) for extractor in EXTRACTORS for scenario in SCENARIOS if scenario.concerns(extractor)]
